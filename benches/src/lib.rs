@@ -1,0 +1,1 @@
+//! Measurements against floor programs.

@@ -1,0 +1,3 @@
+//! The gateway alone, for service managers.
+
+fn main() {}

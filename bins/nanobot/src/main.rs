@@ -1,0 +1,3 @@
+//! A self-hosted personal AI assistant.
+
+fn main() {}

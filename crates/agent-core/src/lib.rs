@@ -1,0 +1,1 @@
+//! The turn engine, lanes and the agent loop.

@@ -1,0 +1,1 @@
+//! The durable queue contract, and the in-process bus.

@@ -1,0 +1,1 @@
+//! The documented WebSocket protocol for third parties.

@@ -1,0 +1,1 @@
+//! The contract a chat platform implements.

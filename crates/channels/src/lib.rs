@@ -1,0 +1,1 @@
+//! Supervises channels: access, rendering, splitting, sending.

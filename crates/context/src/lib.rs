@@ -1,0 +1,1 @@
+//! Builds the prompt from stable and changing sections.

@@ -1,0 +1,1 @@
+//! What every sink asks first: the URL guard and the path policy.

@@ -1,0 +1,1 @@
+//! The model provider contract, stream folding and failover.

@@ -1,0 +1,1 @@
+//! Clients of model vendors, the vendor table and the demo model.

@@ -1,0 +1,1 @@
+//! Builds the assistant from configuration and supervises it.

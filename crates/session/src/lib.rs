@@ -1,0 +1,1 @@
+//! Append-only session logs and their replay into a valid transcript.

@@ -1,0 +1,1 @@
+//! SQLite behind the bus contract.

@@ -1,0 +1,1 @@
+//! Scripted models, platform fakes and conformance suites.

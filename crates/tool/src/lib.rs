@@ -1,0 +1,1 @@
+//! The tool contract, argument validation and the registry.

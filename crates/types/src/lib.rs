@@ -1,0 +1,1 @@
+//! Vocabulary shared by every crate: ids, messages, transcripts, tool results.

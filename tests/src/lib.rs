@@ -1,0 +1,1 @@
+//! Wiring and contract tests of the workspace.
