@@ -1,1 +1,106 @@
-//! The contract a chat platform implements.
+//! The contract a chat platform implements; all that a third party needs to write one.
+//!
+//! Decision: five small methods, and abilities as handles. What a platform cannot do it does not
+//! offer ([`Channel::drafts`] is `None`), so nothing pretends with an `Ok(())`. A channel never
+//! decides who may talk, never renders or splits text and never retries a send: it asks
+//! [`Access`], gets finished parts, and reports errors that say what they mean.
+//!
+//! The crate re-exports the vocabulary it uses, so that a channel depends on it alone.
+
+mod context;
+mod error;
+mod outbound;
+
+use std::sync::Arc;
+
+pub use async_trait::async_trait;
+pub use nanobot_types::{
+    Button, ChannelName, ChatId, DeliveryContext, InboundMessage, Map, MediaRef, MessageId, Origin, OutboundKey,
+    OutboundKind, OutboundMessage, SenderId, SessionKey, StreamId, Timestamp, TraceId,
+};
+pub use serde_json::Value;
+pub use tokio_util::sync::CancellationToken;
+pub use tokio_util::task::TaskTracker;
+
+pub use context::{
+    Access, AccessDecision, Admission, ChannelContext, ChatKind, Intake, MediaError, MediaStore, Progress,
+};
+pub use error::{ChannelError, SendRecovery};
+pub use outbound::{DeliveryGuarantee, Dialect, Drafts, Measure, OutboundPart, Sent, TextStyle, Typing};
+
+/// One configured connection to a chat platform.
+#[async_trait]
+pub trait Channel: Send + Sync + std::fmt::Debug {
+    /// The name of this instance, as configured.
+    fn name(&self) -> &ChannelName;
+
+    /// Receives until `context.cancel` fires, then returns `Ok` within two seconds. Returning
+    /// early, with `Ok` or `Err`, means that the channel is down: its supervisor starts it again
+    /// after a pause unless the error [is permanent](ChannelError::is_permanent).
+    ///
+    /// # Errors
+    /// Why it cannot receive.
+    async fn run(&self, context: ChannelContext) -> Result<(), ChannelError>;
+
+    /// Sends one finished part. Called for one part at a time per channel, in order, also while
+    /// [`Channel::run`] is not running. `Ok` means that the platform has it.
+    ///
+    /// # Errors
+    /// What went wrong; [`ChannelError::recovery`] decides what follows.
+    async fn send(&self, part: &OutboundPart) -> Result<Sent, ChannelError>;
+
+    /// What the platform guarantees about a part that is sent twice.
+    fn guarantee(&self) -> DeliveryGuarantee;
+
+    /// How text has to look and how much fits into one part.
+    fn text_style(&self) -> TextStyle;
+
+    /// Live drafts, if text can be shown while it is being written.
+    fn drafts(&self) -> Option<&dyn Drafts> {
+        None
+    }
+
+    /// The typing indicator, if there is one.
+    fn typing(&self) -> Option<&dyn Typing> {
+        None
+    }
+}
+
+/// A channel's section of the configuration, and what all channels share.
+#[derive(Clone)]
+pub struct RawConfig {
+    /// The section as it stands in the file, keys in camelCase.
+    pub section: Value,
+    /// The proxy every client has to use, when one is configured.
+    pub proxy: Option<String>,
+}
+
+impl RawConfig {
+    /// A section without a proxy.
+    #[must_use]
+    pub fn new(section: Value) -> Self {
+        Self { section, proxy: None }
+    }
+}
+
+impl std::fmt::Debug for RawConfig {
+    /// Sections hold tokens: nothing of them is shown.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RawConfig").finish_non_exhaustive()
+    }
+}
+
+/// Makes channels of one platform.
+pub trait ChannelFactory: Send + Sync + std::fmt::Debug {
+    /// The platform (`telegram`), which is also the default name of an instance.
+    fn kind(&self) -> &'static str;
+
+    /// The section a new configuration gets: every key with its default, `enabled` false.
+    fn default_config(&self) -> Value;
+
+    /// Makes an instance. Does no I/O: what needs the network happens in [`Channel::run`].
+    ///
+    /// # Errors
+    /// [`ChannelError::Config`] naming the key.
+    fn create(&self, name: ChannelName, config: &RawConfig) -> Result<Arc<dyn Channel>, ChannelError>;
+}

@@ -1,1 +1,14 @@
-//! Append-only session logs and their replay into a valid transcript.
+//! Session logs: append-only, read from the end, replayed into a valid transcript.
+//!
+//! Decision: a session is a log of [`Entry`]s that is only ever appended to, with an optimistic
+//! check of the head. There is no update and no delete: consolidation and reset move a cursor,
+//! repair appends. A [`Seq`] counts message lines only, so that it is the number the Python
+//! program calls `last_consolidated`.
+
+mod entry;
+mod error;
+mod store;
+
+pub use entry::{Entry, MessageEntry, Record, Seq, TurnEnd, TurnOutcome};
+pub use error::SessionError;
+pub use store::{ReadFrom, SessionInfo, SessionStore, SessionView};

@@ -1,1 +1,32 @@
 //! Vocabulary shared by every crate: ids, messages, transcripts, tool results.
+//!
+//! Decision: data only. Nothing here does I/O or knows a runtime, so that a channel, a tool or an
+//! embedding program can depend on it at the price of serde and chrono. Behaviour lives in the
+//! contract crates one floor up (`bus`, `session`, `memory`, `tool`, `provider`, `channel`).
+
+mod chat;
+mod event;
+mod ids;
+mod message;
+mod response;
+mod tool;
+mod transcript;
+
+pub use chat::{AssistantMessage, ChatMessage, Content, ContentBlock, ImageUrl, ToolCall, ToolMessage, UserMessage};
+pub use event::Event;
+pub use ids::{
+    CallId, ChannelName, ChatId, JobId, MessageId, ModelId, ProviderName, SenderId, SessionKey, StreamId, ToolName,
+    TraceId,
+};
+pub use message::{
+    Button, DeliveryContext, InboundMessage, MediaRef, Origin, OutboundKey, OutboundKind, OutboundMessage,
+};
+pub use response::{FinishReason, LlmResponse, Usage};
+pub use tool::{Effect, Severity, ToolResult, ToolSource, ToolSpec};
+pub use transcript::{INTERRUPTED_RESULT, RepairedTranscript, Transcript};
+
+/// A JSON object with its keys in sorted order, so that it renders to the same bytes every time.
+pub type Map = serde_json::Map<String, serde_json::Value>;
+
+/// A moment with the offset it was observed in.
+pub type Timestamp = chrono::DateTime<chrono::FixedOffset>;

@@ -1,0 +1,72 @@
+//! The contract of a session store.
+
+use async_trait::async_trait;
+use nanobot_types::{Map, SessionKey, Timestamp};
+
+use crate::{Entry, Record, Seq, SessionError};
+
+/// Where to begin reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadFrom {
+    /// At the cursor: what is still sent to the model. The cost depends on what lies behind the
+    /// cursor, never on what lies before it.
+    Cursor,
+    /// At a position.
+    Seq(Seq),
+}
+
+/// A session as read at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionView {
+    /// Messages in the session; what [`SessionStore::append`] wants as `head`.
+    pub head: Seq,
+    /// Messages before this are not sent to the model.
+    pub cursor: Seq,
+    /// What is known about the session beside its messages.
+    pub metadata: Map,
+    /// Journal ids of inbound messages whose turns ended lately, the newest last, also when
+    /// those turns lie before the cursor. Bounded.
+    pub answered: Vec<nanobot_types::MessageId>,
+    /// What was asked for, in order.
+    pub records: Vec<Record>,
+}
+
+/// A line of a session list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionInfo {
+    /// The session.
+    pub key: SessionKey,
+    /// When it began, where the file says so.
+    pub created_at: Option<Timestamp>,
+    /// When it was last written to.
+    pub updated_at: Option<Timestamp>,
+    /// Messages in it.
+    pub messages: u64,
+    /// Its metadata.
+    pub metadata: Map,
+}
+
+/// Append-only session logs.
+#[async_trait]
+pub trait SessionStore: Send + Sync + std::fmt::Debug {
+    /// Appends entries behind `head` and returns the new head. When it returns `Ok`, the entries
+    /// survive a crash of the process and of the machine, all of them or a prefix of them. A
+    /// session that does not exist begins here, with head 0.
+    ///
+    /// # Errors
+    /// [`SessionError::Moved`] when `head` is not the head; nothing is appended then.
+    async fn append(&self, key: &SessionKey, head: Seq, entries: Vec<Entry>) -> Result<Seq, SessionError>;
+
+    /// Reads a session. One that does not exist is empty. Unreadable lines are passed over and
+    /// kept aside by the store; they never make a session unreadable.
+    ///
+    /// # Errors
+    /// [`SessionError::Io`].
+    async fn read(&self, key: &SessionKey, from: ReadFrom) -> Result<SessionView, SessionError>;
+
+    /// All sessions, the latest first.
+    ///
+    /// # Errors
+    /// [`SessionError::Io`] when the store itself cannot be read; a broken session is listed.
+    async fn list(&self) -> Result<Vec<SessionInfo>, SessionError>;
+}
