@@ -1,0 +1,86 @@
+//! Opening exactly what was checked.
+//!
+//! A [`ResolvedPath`] holds no links, so on Unix it is walked folder by folder with `openat` and
+//! `O_NOFOLLOW`: any link met on the way was put there after the check, and ends the walk. That is
+//! what Linux' `openat2` does with `RESOLVE_NO_SYMLINKS`, for the price of a system call per
+//! component and without needing a second path for kernels and containers that refuse it.
+//! Elsewhere the standard library opens the path and the race remains.
+//!
+//! All calls block; an async caller moves them off its runtime.
+
+use std::{
+    ffi::OsString,
+    fs::File,
+    io,
+    path::{Path, PathBuf},
+};
+
+#[cfg_attr(unix, path = "beneath/unix.rs")]
+#[cfg_attr(not(unix), path = "beneath/portable.rs")]
+mod platform;
+
+/// A path that a [`PathPolicy`](crate::PathPolicy) let pass: absolute and free of links.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub struct ResolvedPath(PathBuf);
+
+/// One entry of a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name in the folder.
+    pub name: OsString,
+    /// Whether it is a folder itself; a link to a folder is not.
+    pub is_dir: bool,
+    /// Whether it is a link.
+    pub is_link: bool,
+}
+
+impl ResolvedPath {
+    pub(crate) const fn new(path: PathBuf) -> Self {
+        Self(path)
+    }
+
+    /// The path for messages and for programs that are started; opening it by name again gives up
+    /// what [`open`](Self::open) guarantees.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Opens the file for reading, without waiting and without following links.
+    ///
+    /// # Errors
+    /// What the file system says; `IsADirectory` for a folder, `InvalidInput` for anything else
+    /// that is not a regular file.
+    pub fn open(&self) -> io::Result<File> {
+        let file = platform::open(&self.0)?;
+        let kind = file.metadata()?.file_type();
+        if kind.is_dir() {
+            return Err(io::Error::from(io::ErrorKind::IsADirectory));
+        }
+        if !kind.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        Ok(file)
+    }
+
+    /// The entries of the folder, in no order.
+    ///
+    /// # Errors
+    /// What the file system says; `NotADirectory` for a file.
+    pub fn entries(&self) -> io::Result<Vec<Entry>> {
+        platform::entries(&self.0)
+    }
+
+    /// Makes `contents` the whole content of the file, creating it and its parents if need be.
+    ///
+    /// The new content is durable when this returns. It appears in one step (a temporary file in the
+    /// same folder, synced and renamed; mode and owner are kept); only where a rename is impossible,
+    /// as on a file that is mounted by itself, is it written in place.
+    ///
+    /// # Errors
+    /// What the file system says; `InvalidInput` if something that is not a regular file is there.
+    pub fn replace(&self, contents: &[u8]) -> io::Result<()> {
+        platform::replace(&self.0, contents)
+    }
+}

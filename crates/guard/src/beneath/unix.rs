@@ -1,0 +1,164 @@
+//! The walk with `openat`; see the parent module.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs::{File, Metadata},
+    io::{self, Write as _},
+    os::{
+        fd::{AsFd as _, OwnedFd},
+        unix::{
+            ffi::OsStrExt as _,
+            fs::{MetadataExt as _, fchown},
+        },
+    },
+    path::{Component, Path},
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use nix::{
+    dir::{Dir, Type},
+    errno::Errno,
+    fcntl::{OFlag, open as open_path, openat, renameat},
+    sys::stat::{Mode, mkdirat},
+    unistd::{UnlinkatFlags, unlinkat},
+};
+
+use super::Entry;
+
+/// A folder on the way: nothing is read from it. `O_PATH` spares the read permission where it exists.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const WAY: OFlag = OFlag::O_PATH.union(FOLDER);
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const WAY: OFlag = FOLDER;
+
+const FOLDER: OFlag = OFlag::O_DIRECTORY.union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
+/// Without waiting, so that a pipe swapped in cannot hang the caller.
+const FILE: OFlag = OFlag::O_NOFOLLOW.union(OFlag::O_CLOEXEC).union(OFlag::O_NONBLOCK);
+
+/// Tells temporary files of this process apart.
+static TEMPORARY: AtomicU64 = AtomicU64::new(0);
+
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    let (folder, name) = parent(path, false)?;
+    Ok(File::from(openat(folder, name, FILE | OFlag::O_RDONLY, Mode::empty())?))
+}
+
+pub(super) fn entries(path: &Path) -> io::Result<Vec<Entry>> {
+    let (parent, name) = parent(path, false)?;
+    let folder = openat(parent, name, FOLDER | OFlag::O_RDONLY, Mode::empty())?;
+    let mut entries = Vec::new();
+    for entry in Dir::from_fd(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if name == b"." || name == b".." {
+            continue;
+        }
+        let name = OsStr::from_bytes(name);
+        let (is_dir, is_link) = match entry.file_type() {
+            Some(kind) => (kind == Type::Directory, kind == Type::Symlink),
+            // Some file systems do not say.
+            None => path
+                .join(name)
+                .symlink_metadata()
+                .map_or((false, false), |metadata| (metadata.is_dir(), metadata.is_symlink())),
+        };
+        entries.push(Entry { name: name.to_owned(), is_dir, is_link });
+    }
+    Ok(entries)
+}
+
+pub(super) fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
+    let (folder, name) = parent(path, true)?;
+    let existing = existing(&folder, name)?;
+    match by_rename(&folder, name, existing.as_ref(), contents) {
+        Err(error) if existing.is_some() && rename_is_impossible(&error) => in_place(&folder, name, contents),
+        done => done,
+    }
+}
+
+/// What is there now, if it may be replaced.
+fn existing(folder: &OwnedFd, name: &OsStr) -> io::Result<Option<Metadata>> {
+    let file = match openat(folder, name, FILE | OFlag::O_WRONLY, Mode::empty()) {
+        Ok(file) => File::from(file),
+        Err(Errno::ENOENT) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    Ok(Some(metadata))
+}
+
+fn by_rename(folder: &OwnedFd, name: &OsStr, existing: Option<&Metadata>, contents: &[u8]) -> io::Result<()> {
+    let number = TEMPORARY.fetch_add(1, Ordering::Relaxed);
+    let temporary = OsString::from(format!(".nanobot-{}-{number}.tmp", std::process::id()));
+    let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | FILE;
+    let mut file = File::from(openat(folder, temporary.as_os_str(), flags, Mode::from_bits_truncate(0o666))?);
+    let renamed =
+        fill(&mut file, existing, contents).and_then(|()| Ok(renameat(folder, temporary.as_os_str(), folder, name)?));
+    if renamed.is_err() {
+        unlinkat(folder, temporary.as_os_str(), UnlinkatFlags::NoRemoveDir)?;
+        return renamed;
+    }
+    // The folder descriptor may be a mere path, which cannot be synced.
+    File::from(openat(folder, ".", FOLDER | OFlag::O_RDONLY, Mode::empty())?).sync_all()
+}
+
+/// Writes the new file, with owner and mode of the one that it is to replace.
+fn fill(file: &mut File, existing: Option<&Metadata>, contents: &[u8]) -> io::Result<()> {
+    if let Some(existing) = existing {
+        let new = file.metadata()?;
+        if (new.uid(), new.gid()) != (existing.uid(), existing.gid()) {
+            fchown(file.as_fd(), Some(existing.uid()), Some(existing.gid()))?;
+        }
+        file.set_permissions(existing.permissions())?;
+    }
+    file.write_all(contents)?;
+    file.sync_all()
+}
+
+/// No right to create or rename in the folder, to give the file away, or a mount point in the way.
+fn rename_is_impossible(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::PermissionDenied
+            | io::ErrorKind::ReadOnlyFilesystem
+            | io::ErrorKind::ResourceBusy
+            | io::ErrorKind::CrossesDevices
+    )
+}
+
+fn in_place(folder: &OwnedFd, name: &OsStr, contents: &[u8]) -> io::Result<()> {
+    let flags = FILE | OFlag::O_WRONLY | OFlag::O_TRUNC;
+    let mut file = File::from(openat(folder, name, flags, Mode::empty())?);
+    file.write_all(contents)?;
+    file.sync_all()
+}
+
+/// Opens the folder that `path` is in, creating what is missing if `create`, and names the rest.
+fn parent(path: &Path, create: bool) -> io::Result<(OwnedFd, &OsStr)> {
+    let mut folder = open_path("/", WAY, Mode::empty())?;
+    let mut name = OsStr::new(".");
+    for component in path.components() {
+        let Component::Normal(next) = component else { continue };
+        if name != "." {
+            folder = enter(&folder, name, create)?;
+        }
+        name = next;
+    }
+    Ok((folder, name))
+}
+
+fn enter(folder: &OwnedFd, name: &OsStr, create: bool) -> io::Result<OwnedFd> {
+    match openat(folder, name, WAY, Mode::empty()) {
+        Err(Errno::ENOENT) if create => {
+            match mkdirat(folder, name, Mode::from_bits_truncate(0o777)) {
+                Ok(()) | Err(Errno::EEXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+            Ok(openat(folder, name, WAY, Mode::empty())?)
+        }
+        opened => Ok(opened?),
+    }
+}

@@ -1,0 +1,251 @@
+//! The path policy: which files tools may read, change and remove.
+//!
+//! Links are resolved first and the *result* is judged, component by component. Four kinds of roots
+//! exist: the workspace and `allowed_paths` are open; `read_only_roots` are open for reading;
+//! `protected_paths` can be read and never changed, with tools confined or not; `secret_paths` can
+//! be neither. Roots are resolved at every question, because they may be created, or turned into
+//! links, while the program runs.
+//!
+//! The answer is a [`ResolvedPath`], which opens the file without following any link, so that a link
+//! swapped in after the check is an error and not an escape. A program that a tool starts is not
+//! bound by this policy; see the sandbox.
+
+use std::path::{Path, PathBuf};
+
+use crate::{
+    beneath::ResolvedPath,
+    denied::PathDenied,
+    roots::{beneath_denied, resolve},
+};
+
+/// What a [`PathPolicy`] is made from. Relative paths in it are taken from the workspace, and `~` is
+/// the home folder.
+#[derive(Debug, Clone)]
+pub struct PathRules {
+    /// The folder that relative paths start from.
+    pub workspace: PathBuf,
+    /// The home folder that `~` stands for; without one, `~` is an ordinary name.
+    pub home: Option<PathBuf>,
+    /// Whether tools are confined to the workspace and the other open roots.
+    pub restrict: bool,
+    /// Further roots to read and write when `restrict` holds.
+    pub allowed_paths: Vec<PathBuf>,
+    /// Further roots to read when `restrict` holds; never written, in either case.
+    pub read_only_roots: Vec<PathBuf>,
+    /// Files and folders that can be read and never changed.
+    pub protected_paths: Vec<PathBuf>,
+    /// Files and folders that are neither read nor changed.
+    pub secret_paths: Vec<PathBuf>,
+}
+
+impl PathRules {
+    /// Confined to `workspace`, nothing protected, the home folder of this process.
+    #[must_use]
+    pub fn new(workspace: impl Into<PathBuf>) -> Self {
+        Self {
+            workspace: workspace.into(),
+            home: std::env::home_dir(),
+            restrict: true,
+            allowed_paths: Vec::new(),
+            read_only_roots: Vec::new(),
+            protected_paths: Vec::new(),
+            secret_paths: Vec::new(),
+        }
+    }
+}
+
+/// Decides which paths tools may touch.
+#[derive(Debug, Clone)]
+pub struct PathPolicy {
+    rules: PathRules,
+}
+
+/// The roots of one kind that concern one question, resolved.
+struct Roots(Vec<PathBuf>);
+
+impl Roots {
+    fn hold(&self, path: &Path) -> bool {
+        self.0.iter().any(|root| path.starts_with(root))
+    }
+
+    fn deny(&self, path: &Path) -> bool {
+        self.0.iter().any(|root| beneath_denied(path, root))
+    }
+
+    fn lie_beneath(&self, path: &Path) -> bool {
+        self.0.iter().any(|root| beneath_denied(root, path))
+    }
+}
+
+impl PathPolicy {
+    /// A policy by `rules`. A relative workspace is taken from the current folder.
+    #[must_use]
+    pub fn new(rules: PathRules) -> Self {
+        let workspace = expand(&rules.workspace, rules.home.as_deref());
+        let workspace = std::path::absolute(&workspace).unwrap_or(workspace);
+        Self { rules: PathRules { workspace, ..rules } }
+    }
+
+    /// The folder that relative paths start from, as configured: absolute, links not resolved.
+    #[must_use]
+    pub fn workspace(&self) -> &Path {
+        &self.rules.workspace
+    }
+
+    /// The home folder that `~` stands for.
+    #[must_use]
+    pub fn home(&self) -> Option<&Path> {
+        self.rules.home.as_deref()
+    }
+
+    /// Whether tools are confined to the open roots.
+    #[must_use]
+    pub const fn is_restricted(&self) -> bool {
+        self.rules.restrict
+    }
+
+    /// May a tool read or list `path`?
+    ///
+    /// # Errors
+    /// The rule that says no. That nothing is there is not a reason: opening says so.
+    pub fn read(&self, path: impl AsRef<Path>) -> Result<ResolvedPath, PathDenied> {
+        let given = path.as_ref();
+        let resolved = self.locate(given)?;
+        self.open_to_reading(given, &resolved)?;
+        Ok(ResolvedPath::new(resolved))
+    }
+
+    /// May a tool create or change `path`?
+    ///
+    /// # Errors
+    /// The rule that says no.
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<ResolvedPath, PathDenied> {
+        let given = path.as_ref();
+        let resolved = self.locate(given)?;
+        self.open_to_writing(given, &resolved)?;
+        Ok(ResolvedPath::new(resolved))
+    }
+
+    /// May a tool remove or rename `path`, with everything in it? Unlike [`write`](Self::write) this
+    /// is about the entry itself when it is a link, and it is refused where a protected or secret
+    /// path, or the workspace, lies in it.
+    ///
+    /// # Errors
+    /// The rule that says no.
+    pub fn remove(&self, path: impl AsRef<Path>) -> Result<ResolvedPath, PathDenied> {
+        let given = path.as_ref();
+        let entry = self.locate_entry(given)?;
+        self.open_to_writing(given, &entry)?;
+        let path = || given.display().to_string();
+        if self.roots(&self.rules.secret_paths).lie_beneath(&entry) {
+            return Err(PathDenied::Secret { path: path() });
+        }
+        let pinned = self.roots(&self.rules.protected_paths);
+        if pinned.lie_beneath(&entry) || self.workspace_root().lie_beneath(&entry) {
+            return Err(PathDenied::Protected { path: path() });
+        }
+        Ok(ResolvedPath::new(entry))
+    }
+
+    fn open_to_reading(&self, given: &Path, resolved: &Path) -> Result<(), PathDenied> {
+        if self.roots(&self.rules.secret_paths).deny(resolved) {
+            return Err(PathDenied::Secret { path: given.display().to_string() });
+        }
+        let open = !self.rules.restrict
+            || self.workspace_root().hold(resolved)
+            || self.roots(&self.rules.allowed_paths).hold(resolved)
+            || self.roots(&self.rules.read_only_roots).hold(resolved);
+        if open { Ok(()) } else { Err(self.outside(given)) }
+    }
+
+    fn open_to_writing(&self, given: &Path, resolved: &Path) -> Result<(), PathDenied> {
+        let path = || given.display().to_string();
+        self.open_to_reading(given, resolved)?;
+        if self.roots(&self.rules.protected_paths).deny(resolved) {
+            return Err(PathDenied::Protected { path: path() });
+        }
+        if self.roots(&self.rules.read_only_roots).deny(resolved) {
+            return Err(PathDenied::ReadOnly { path: path() });
+        }
+        Ok(())
+    }
+
+    fn outside(&self, given: &Path) -> PathDenied {
+        PathDenied::Outside { path: given.display().to_string(), allowed: self.rules.workspace.clone() }
+    }
+
+    /// Where `given` leads, if it is a place where files can be.
+    fn locate(&self, given: &Path) -> Result<PathBuf, PathDenied> {
+        let absolute = self.absolute(given)?;
+        let path = || given.display().to_string();
+        let resolved = resolve(&absolute).map_err(|source| PathDenied::Unresolvable { path: path(), source })?;
+        if resolved.through_kernel || is_special(&resolved.path) {
+            return Err(PathDenied::Special { path: path() });
+        }
+        Ok(resolved.path)
+    }
+
+    /// Where the entry named `given` is, its own link not followed.
+    fn locate_entry(&self, given: &Path) -> Result<PathBuf, PathDenied> {
+        let absolute = self.absolute(given)?;
+        match (absolute.parent(), absolute.file_name()) {
+            (Some(parent), Some(name)) => Ok(self.locate(parent)?.join(name)),
+            _ => self.locate(&absolute),
+        }
+    }
+
+    fn absolute(&self, given: &Path) -> Result<PathBuf, PathDenied> {
+        if given.as_os_str().is_empty() || given.as_os_str().as_encoded_bytes().contains(&0) {
+            return Err(PathDenied::Malformed);
+        }
+        if cfg!(windows) && has_windows_alias(given) {
+            return Err(PathDenied::Malformed);
+        }
+        Ok(self.rules.workspace.join(expand(given, self.rules.home.as_deref())))
+    }
+
+    fn workspace_root(&self) -> Roots {
+        self.roots(std::slice::from_ref(&self.rules.workspace))
+    }
+
+    /// Each root as it is written and as it resolves: a link that is protected is so at both ends.
+    fn roots(&self, rules: &[PathBuf]) -> Roots {
+        let mut roots = Vec::with_capacity(rules.len() * 2);
+        for root in rules.iter().filter(|root| !root.as_os_str().is_empty()) {
+            let written = self.rules.workspace.join(expand(root, self.rules.home.as_deref()));
+            match resolve(&written) {
+                Ok(resolved) => roots.extend([resolved.path, written]),
+                Err(_) => roots.push(written),
+            }
+        }
+        Roots(roots)
+    }
+}
+
+/// `path` with a leading `~` replaced by the home folder.
+fn expand(path: &Path, home: Option<&Path>) -> PathBuf {
+    match (path.strip_prefix("~"), home) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => path.to_owned(),
+    }
+}
+
+/// Whether something other than a file or folder is at `path`, or the whole place is not for files.
+fn is_special(path: &Path) -> bool {
+    let device = cfg!(unix) && path.starts_with("/dev") && !path.starts_with("/dev/shm");
+    let odd = path
+        .symlink_metadata()
+        .is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir() && !metadata.is_symlink());
+    device || odd
+}
+
+/// Whether a component has a second spelling on Windows: a stream (`a:b`), a trailing dot or space.
+fn has_windows_alias(path: &Path) -> bool {
+    path.components().any(|component| match component {
+        std::path::Component::Normal(name) => {
+            let name = name.to_string_lossy();
+            name.contains(':') || name.ends_with(['.', ' '])
+        }
+        _ => false,
+    })
+}

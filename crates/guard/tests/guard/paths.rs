@@ -1,0 +1,239 @@
+//! The path policy over `path_access.jsonl`, its races and its modes.
+
+use std::{
+    fs,
+    io::{self, Read as _},
+    path::PathBuf,
+};
+
+use nanobot_guard::{PathDenied, PathPolicy, PathRules};
+use serde::Deserialize;
+use tempfile::TempDir;
+
+#[derive(Deserialize)]
+struct Row {
+    id: String,
+    op: String,
+    path: String,
+    profile: String,
+    expect: String,
+    reason: String,
+    #[serde(default)]
+    setup: Vec<Vec<String>>,
+    #[serde(default)]
+    config: Config,
+}
+
+#[derive(Default, Deserialize)]
+struct Config {
+    #[serde(default)]
+    allowed_paths: Vec<String>,
+}
+
+/// The fixture that the corpus describes.
+struct Fixture(TempDir);
+
+impl Fixture {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in [
+            ("ws/notes.txt", "one\ntwo\n"),
+            ("ws/src/main.rs", "fn main() {}\n"),
+            ("ws/AGENTS.md", "rules\n"),
+            ("ws/policy/rules.json", "{}"),
+            ("outside/canary.txt", "OUTSIDE-CANARY-55aa"),
+            ("outside/dir/file", "x"),
+            ("home/.app/config.json", r#"{"apiKey":"CANARY-SECRET-7f3a"}"#),
+            ("home/.ssh/id_ed25519", "CANARY-SSH-KEY-13cd"),
+            ("extra/unrelated", ""),
+        ] {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        Self(root)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn expand(&self, text: &str) -> String {
+        [
+            ("@WS@", "ws"),
+            ("@OUT@", "outside"),
+            ("@HOME@", "home"),
+            ("@PROT@", "home/.app/config.json"),
+            ("@EXTRA@", "extra"),
+        ]
+        .iter()
+        .fold(text.to_owned(), |text, (mark, name)| text.replace(mark, self.path(name).to_str().unwrap()))
+    }
+
+    fn policy(&self, restrict: bool, allowed: &[String]) -> PathPolicy {
+        let secret = [self.path("home/.app/config.json"), self.path("home/.ssh")];
+        PathPolicy::new(PathRules {
+            home: Some(self.path("home")),
+            restrict,
+            allowed_paths: allowed.iter().map(|path| self.expand(path).into()).collect(),
+            protected_paths: vec![secret[0].clone(), "AGENTS.md".into(), "policy".into()],
+            secret_paths: secret.to_vec(),
+            ..PathRules::new(self.path("ws"))
+        })
+    }
+
+    #[cfg(unix)]
+    fn prepare(&self, setup: &[Vec<String>]) {
+        for step in setup {
+            let target = self.path("ws").join(self.expand(&step[1]));
+            match step[0].as_str() {
+                "symlink" => std::os::unix::fs::symlink(self.expand(&step[2]), target).unwrap(),
+                "fifo" => nix::unistd::mkfifo(&target, nix::sys::stat::Mode::S_IRWXU).unwrap(),
+                "write_abs" => fs::write(target, &step[2]).unwrap(),
+                other => unreachable!("{other}"),
+            }
+        }
+    }
+
+    /// Every file outside the workspace and every protected one, with its text.
+    fn untouchable(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let mut found = Vec::new();
+        for folder in ["outside", "outside/dir", "home", "home/.app", "home/.ssh", "ws/policy"] {
+            for entry in fs::read_dir(self.path(folder)).unwrap() {
+                let path = entry.unwrap().path();
+                found.push((path.clone(), fs::read(&path).unwrap_or_default()));
+            }
+        }
+        found.push((self.path("ws/AGENTS.md"), fs::read(self.path("ws/AGENTS.md")).unwrap()));
+        found.sort();
+        found
+    }
+}
+
+/// What a file tool does, reduced to the guard.
+fn perform(policy: &PathPolicy, op: &str, path: &str) -> Result<String, String> {
+    let denied = |error: PathDenied| error.to_string();
+    let failed = |error: io::Error| error.to_string();
+    let mut text = String::new();
+    match op {
+        "read" => {
+            let mut file = policy.read(path).map_err(denied)?.open().map_err(failed)?;
+            file.read_to_string(&mut text).map_err(failed)?;
+        }
+        "list" => text = format!("{:?}", policy.read(path).map_err(denied)?.entries().map_err(failed)?),
+        "write" => policy.write(path).map_err(denied)?.replace(b"written").map_err(failed)?,
+        "edit" => {
+            let target = policy.write(path).map_err(denied)?;
+            target.open().map_err(failed)?.read_to_string(&mut text).map_err(failed)?;
+            target.replace(b"edited").map_err(failed)?;
+        }
+        "delete" => fs::remove_dir_all(policy.remove(path).map_err(denied)?.path()).map_err(failed)?,
+        other => unreachable!("{other}"),
+    }
+    Ok(text)
+}
+
+#[cfg(unix)]
+#[test]
+fn the_corpus_is_judged_as_it_says() {
+    let rows: Vec<Row> = crate::rows(include_str!("../../../testkit/corpus/path_access.jsonl"));
+    let mut failed = Vec::new();
+    for row in &rows {
+        let fixture = Fixture::new();
+        fixture.prepare(&row.setup);
+        let before = fixture.untouchable();
+        let policy = fixture.policy(row.profile == "strict", &row.config.allowed_paths);
+        let outcome = perform(&policy, &row.op, &fixture.expand(&row.path));
+        let unchanged = fixture.untouchable() == before;
+        if outcome.is_ok() != (row.expect == "allow") || !unchanged {
+            failed.push(format!("{} {} {:.80} ({}): {outcome:?}", row.id, row.op, row.path, row.reason));
+        }
+    }
+    crate::no_failures(&failed);
+}
+
+#[test]
+fn what_may_be_done_depends_on_the_root() {
+    let fixture = Fixture::new();
+    let policy = PathPolicy::new(PathRules {
+        read_only_roots: vec![fixture.path("extra")],
+        allowed_paths: vec![fixture.path("outside/dir")],
+        ..PathRules::new(fixture.path("ws"))
+    });
+    let extra = fixture.path("extra/unrelated");
+    assert!(policy.read(&extra).is_ok());
+    assert!(matches!(policy.write(&extra), Err(PathDenied::ReadOnly { .. })));
+    assert!(policy.write(fixture.path("outside/dir/file")).is_ok());
+    assert!(policy.write("new.txt").is_ok());
+    let sibling = fixture.path("ws2");
+    let denied = policy.read(&sibling).unwrap_err().to_string();
+    let (given, allowed) = (sibling.display(), fixture.path("ws"));
+    assert_eq!(denied, format!("Path {given} is outside allowed directory {}", allowed.display()));
+}
+
+#[test]
+fn what_holds_a_protected_path_is_pinned() {
+    let fixture = Fixture::new();
+    let policy = fixture.policy(false, &[]);
+    assert!(matches!(policy.remove(fixture.path("home/.app")), Err(PathDenied::Secret { .. })));
+    assert!(matches!(policy.remove("policy"), Err(PathDenied::Protected { .. })));
+    assert!(matches!(policy.remove("."), Err(PathDenied::Secret { .. } | PathDenied::Protected { .. })));
+    assert!(policy.remove("src").is_ok());
+    assert!(policy.remove(fixture.path("outside")).is_ok());
+}
+
+#[cfg(unix)]
+#[test]
+fn removing_a_link_is_about_the_link() {
+    let fixture = Fixture::new();
+    std::os::unix::fs::symlink("AGENTS.md", fixture.path("ws/link")).unwrap();
+    let policy = fixture.policy(true, &[]);
+    assert!(policy.write("link").is_err());
+    assert_eq!(policy.remove("link").unwrap().path().file_name().unwrap(), "link");
+}
+
+#[cfg(unix)]
+#[test]
+fn replacing_keeps_the_mode_and_leaves_nothing_behind() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let fixture = Fixture::new();
+    let script = fixture.path("ws/notes.txt");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o750)).unwrap();
+    fixture.policy(true, &[]).write("notes.txt").unwrap().replace(b"new").unwrap();
+    assert_eq!(fs::read(&script).unwrap(), b"new");
+    assert_eq!(script.metadata().unwrap().permissions().mode() & 0o777, 0o750);
+    let left = fs::read_dir(fixture.path("ws"))
+        .unwrap()
+        .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().contains("tmp"));
+    assert_eq!(left.count(), 0);
+}
+
+/// A folder and a link to the outside change places between the check and the opening, as fast as
+/// the machine can.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_link_swapped_in_after_the_check_is_never_followed() {
+    use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+    let fixture = Fixture::new();
+    let (folder, link) = (fixture.path("ws/d"), fixture.path("ws/link"));
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("canary.txt"), "inside").unwrap();
+    std::os::unix::fs::symlink(fixture.path("outside"), &link).unwrap();
+    let policy = fixture.policy(true, &[]);
+    std::thread::scope(|scope| {
+        let swapping = scope.spawn(|| {
+            for _ in 0..100_000 {
+                let exchange = RenameFlags::RENAME_EXCHANGE;
+                renameat2(AT_FDCWD, &folder, AT_FDCWD, &link, exchange).unwrap();
+            }
+        });
+        while !swapping.is_finished() {
+            if let Ok(text) = perform(&policy, "read", "d/canary.txt") {
+                assert_eq!(text, "inside");
+            }
+            // An error is as good as a success here; what counts is where it did not go.
+            drop(perform(&policy, "write", "d/new.txt"));
+        }
+    });
+    assert!(!fixture.path("outside/new.txt").exists());
+}
