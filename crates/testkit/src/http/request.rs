@@ -1,0 +1,45 @@
+//! One request as it arrived.
+
+use bytes::Bytes;
+use serde_json::Value;
+use url::form_urlencoded;
+
+/// A request with its body as exact bytes.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The verb in capitals.
+    pub method: String,
+    /// Path and query as they stood on the request line, still percent-encoded.
+    pub target: String,
+    /// Header fields in order, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body with its transfer coding removed.
+    pub body: Bytes,
+}
+
+impl Request {
+    /// The path, percent-encoded, without the query.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.target.split_once('?').map_or(self.target.as_str(), |(path, _)| path)
+    }
+
+    /// The query's pairs, decoded.
+    #[must_use]
+    pub fn query(&self) -> Vec<(String, String)> {
+        let query = self.target.split_once('?').map_or("", |(_, query)| query);
+        form_urlencoded::parse(query.as_bytes()).into_owned().collect()
+    }
+
+    /// The first header field of that (lower-case) name.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(field, _)| field == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The body as JSON; `Null` when it is not.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or(Value::Null)
+    }
+}

@@ -1,0 +1,261 @@
+//! A scripted model over HTTP: OpenAI's `/chat/completions` and Anthropic's `/messages`, JSON and SSE.
+//!
+//! It is as strict as the vendors (see [`ModelServer::violations`]): a request that they would refuse
+//! is answered 400 in their error shape, uses up no reply and is remembered. It checks shapes only;
+//! it counts no tokens and knows no models.
+
+mod anthropic;
+mod frames;
+mod openai;
+mod request;
+mod strict;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+pub use request::{Api, ModelRequest};
+
+use crate::TestkitError;
+use crate::http::{Request, Response, Server, Step};
+use crate::reply::{Answer, Failure, FailureBody, Reply, Shape};
+use crate::script::Script;
+use crate::sync::Watched;
+
+/// A running scripted model; it stops when dropped.
+#[derive(Debug)]
+pub struct ModelServer {
+    server: Server,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    script: Script<ModelRequest>,
+    key: Option<String>,
+    record: Watched<Record>,
+}
+
+#[derive(Debug, Default)]
+struct Record {
+    requests: Vec<ModelRequest>,
+    others: Vec<Request>,
+    violations: Vec<String>,
+}
+
+/// What an answer has to repeat from its request.
+struct Echo {
+    number: usize,
+    model: String,
+    stream: bool,
+    usage_chunk: bool,
+}
+
+impl ModelServer {
+    /// A server that gives these replies in order, one per valid request.
+    ///
+    /// # Errors
+    /// [`TestkitError::Listen`].
+    pub async fn scripted(replies: impl IntoIterator<Item = Reply>) -> Result<Self, TestkitError> {
+        Self::start(Script::queue(replies), None).await
+    }
+
+    /// A server that decides by the request.
+    ///
+    /// # Errors
+    /// [`TestkitError::Listen`].
+    pub async fn answering(
+        rule: impl Fn(&ModelRequest) -> Reply + Send + Sync + 'static,
+    ) -> Result<Self, TestkitError> {
+        Self::start(Script::rule(rule), None).await
+    }
+
+    /// Like [`ModelServer::scripted`], and every request without this key is answered 401.
+    ///
+    /// # Errors
+    /// [`TestkitError::Listen`].
+    pub async fn with_key(
+        key: impl Into<String>,
+        replies: impl IntoIterator<Item = Reply>,
+    ) -> Result<Self, TestkitError> {
+        Self::start(Script::queue(replies), Some(key.into())).await
+    }
+
+    async fn start(script: Script<ModelRequest>, key: Option<String>) -> Result<Self, TestkitError> {
+        let shared = Arc::new(Shared { script, key, record: Watched::default() });
+        let handler = Arc::clone(&shared);
+        let server = Server::start(move |request| {
+            let shared = Arc::clone(&handler);
+            async move { shared.answer(request) }
+        })
+        .await?;
+        Ok(Self { server, shared })
+    }
+
+    /// The base address for OpenAI-compatible clients and for Anthropic's: `http://127.0.0.1:<port>/v1`.
+    #[must_use]
+    pub fn base_url(&self) -> String {
+        format!("{}/v1", self.server.url())
+    }
+
+    /// The server itself: address, abandoned answers, shutdown.
+    #[must_use]
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// Adds a reply to the end of the queue.
+    pub fn push(&self, reply: impl Into<Reply>) {
+        self.shared.script.push(reply.into());
+    }
+
+    /// How many queued replies nobody has asked for.
+    #[must_use]
+    pub fn replies_left(&self) -> usize {
+        self.shared.script.left()
+    }
+
+    /// Every request for a completion so far, refused ones included.
+    #[must_use]
+    pub fn requests(&self) -> Vec<ModelRequest> {
+        self.shared.record.read(|record| record.requests.clone())
+    }
+
+    /// Every other request, such as `GET /v1/models`.
+    #[must_use]
+    pub fn other_requests(&self) -> Vec<Request> {
+        self.shared.record.read(|record| record.others.clone())
+    }
+
+    /// Waits until there were `count` requests for a completion and returns them all.
+    ///
+    /// # Errors
+    /// [`TestkitError::TimedOut`].
+    pub async fn wait_for(&self, count: usize) -> Result<Vec<ModelRequest>, TestkitError> {
+        let what = format!("{count} model requests");
+        let reached = |record: &Record| (record.requests.len() >= count).then(|| record.requests.clone());
+        self.shared.record.wait_for(&what, reached).await
+    }
+
+    /// What the vendors would have refused, and requests for which the script had no reply left; a good
+    /// test ends with none.
+    #[must_use]
+    pub fn violations(&self) -> Vec<String> {
+        self.shared.record.read(|record| record.violations.clone())
+    }
+}
+
+impl Shared {
+    fn answer(&self, request: Request) -> Response {
+        let path = request.path();
+        let api = if path.ends_with("/chat/completions") {
+            Api::OpenAi
+        } else if path.ends_with("/messages") {
+            Api::Anthropic
+        } else {
+            return self.answer_other(request);
+        };
+        let keyed = self.has_key(&request);
+        let request = ModelRequest::new(api, request);
+        let number = self.record.change(|record| {
+            record.requests.push(request.clone());
+            record.requests.len()
+        });
+        if !keyed {
+            return failure(api, number, &plain_failure(401, "the API key is not valid"));
+        }
+        let problems = strict::problems(&request);
+        if let Some(first) = problems.first() {
+            let refusal = plain_failure(400, first);
+            self.violate(number, problems);
+            return failure(api, number, &refusal);
+        }
+        let Some(reply) = self.script.next(&request) else {
+            self.violate(number, vec!["the script has no reply left".to_owned()]);
+            return failure(api, number, &plain_failure(500, "the script has no reply left"));
+        };
+        let echo = Echo::of(number, &request);
+        match reply.0 {
+            Shape::Hang => Response::headless(vec![Step::Hang]),
+            Shape::Raw(response) => response,
+            Shape::Failure(scripted) => failure(api, number, &scripted),
+            Shape::Answer(answer) => render(api, &echo, &answer),
+        }
+    }
+
+    fn violate(&self, number: usize, problems: Vec<String>) {
+        let problems = problems.into_iter().map(|problem| format!("request {number}: {problem}"));
+        self.record.change(|record| record.violations.extend(problems));
+    }
+
+    fn answer_other(&self, request: Request) -> Response {
+        let known = request.method == "GET" && request.path().ends_with("/models");
+        let keyed = self.has_key(&request);
+        self.record.change(|record| record.others.push(request));
+        if !known {
+            return failure(Api::OpenAi, 0, &plain_failure(404, "there is nothing at this path"));
+        }
+        if !keyed {
+            return failure(Api::OpenAi, 0, &plain_failure(401, "the API key is not valid"));
+        }
+        let model = json!({
+            "id": "scripted-model", "object": "model", "created": 1_700_000_000, "owned_by": "testkit",
+            "type": "model", "display_name": "Scripted model", "created_at": "2023-11-14T22:13:20Z",
+        });
+        Response::json(200, &json!({"object": "list", "data": [model], "has_more": false}))
+    }
+
+    fn has_key(&self, request: &Request) -> bool {
+        let Some(key) = &self.key else { return true };
+        let bearer = request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
+        [bearer, request.header("x-api-key"), request.header("api-key")].contains(&Some(key.as_str()))
+    }
+}
+
+impl Echo {
+    fn of(number: usize, request: &ModelRequest) -> Self {
+        let json = &request.json;
+        Self {
+            number,
+            model: json.get("model").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            stream: request.is_stream(),
+            usage_chunk: json.pointer("/stream_options/include_usage").and_then(Value::as_bool).unwrap_or_default(),
+        }
+    }
+
+    fn call_id(&self, given: Option<&str>, index: usize) -> String {
+        given.map_or_else(|| format!("call_{}_{index}", self.number), str::to_owned)
+    }
+}
+
+fn plain_failure(status: u16, text: &str) -> Failure {
+    let body = FailureBody::Message { text: text.to_owned(), code: None };
+    Failure { status, headers: Vec::new(), body }
+}
+
+fn render(api: Api, echo: &Echo, answer: &Answer) -> Response {
+    match (api, echo.stream) {
+        (Api::OpenAi, true) => openai::frames(echo, answer).respond(answer),
+        (Api::Anthropic, true) => anthropic::frames(echo, answer).respond(answer),
+        (Api::OpenAi, false) => frames::respond_whole(answer, &openai::message(echo, answer), openai::error),
+        (Api::Anthropic, false) => frames::respond_whole(answer, &anthropic::message(echo, answer), anthropic::error),
+    }
+}
+
+fn failure(api: Api, number: usize, failure: &Failure) -> Response {
+    let status = failure.status;
+    let response = match &failure.body {
+        FailureBody::Exactly { content_type, text } => Response::bytes(status, content_type, text.clone()),
+        FailureBody::Message { text, code } => {
+            let body = match api {
+                Api::OpenAi => openai::status_error(status, code.as_deref(), text),
+                Api::Anthropic => anthropic::status_error(status, code.as_deref(), text),
+            };
+            Response::json(status, &body)
+        }
+    };
+    let headers = failure.headers.iter().cloned();
+    headers
+        .fold(response, |response, (name, value)| response.with_header(name, value))
+        .with_header("x-request-id", format!("req_{number}"))
+}

@@ -1,0 +1,123 @@
+//! An answer in the shape of OpenAI's chat completions.
+
+use serde_json::{Value, json};
+
+use super::Echo;
+use super::frames::{Frames, event};
+use crate::reply::{Answer, ScriptedUsage};
+
+const CREATED: u64 = 1_700_000_000;
+
+/// `chat.completion`.
+pub(super) fn message(echo: &Echo, answer: &Answer) -> Value {
+    let text = answer.text();
+    let mut message = json!({"role": "assistant", "content": text});
+    if text.is_empty() && !answer.calls.is_empty() {
+        message["content"] = Value::Null;
+    }
+    if let Some(reasoning) = &answer.reasoning {
+        message["reasoning_content"] = json!(reasoning.text);
+    }
+    if !answer.calls.is_empty() {
+        let calls = answer.calls.iter().enumerate().map(|(index, call)| {
+            json!({
+                "id": echo.call_id(call.id.as_deref(), index),
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+            })
+        });
+        message["tool_calls"] = calls.collect();
+    }
+    json!({
+        "id": format!("chatcmpl-{}", echo.number),
+        "object": "chat.completion",
+        "created": CREATED,
+        "model": echo.model,
+        "choices": [{"index": 0, "message": message, "logprobs": null, "finish_reason": answer.finish_reason()}],
+        "usage": usage(answer.usage),
+    })
+}
+
+/// `chat.completion.chunk`s: role, reasoning, text, calls with their arguments in two pieces.
+pub(super) fn frames(echo: &Echo, answer: &Answer) -> Frames {
+    let mut frames = Frames::new(|kind, message| event(None, &error(kind, message)));
+    frames.push(chunk(echo, &json!({"role": "assistant", "content": ""}), None));
+    if let Some(reasoning) = &answer.reasoning {
+        frames.push(chunk(echo, &json!({"reasoning_content": reasoning.text}), None));
+    }
+    for delta in &answer.deltas {
+        frames.push_delta(chunk(echo, &json!({"content": delta}), None));
+    }
+    for (index, call) in answer.calls.iter().enumerate() {
+        let id = echo.call_id(call.id.as_deref(), index);
+        let start =
+            json!({"index": index, "id": id, "type": "function", "function": {"name": call.name, "arguments": ""}});
+        frames.push(chunk(echo, &json!({"tool_calls": [start]}), None));
+        for piece in halves(&call.arguments) {
+            let piece = json!({"index": index, "function": {"arguments": piece}});
+            frames.push(chunk(echo, &json!({"tool_calls": [piece]}), None));
+        }
+    }
+    frames.push_close(chunk(echo, &json!({}), Some(answer.finish_reason())));
+    if echo.usage_chunk {
+        let mut last = base(echo, json!([]));
+        last["usage"] = usage(answer.usage);
+        frames.push_close(event(None, &last));
+    }
+    frames.push_close("data: [DONE]\n\n".to_owned());
+    frames
+}
+
+/// An error inside a stream, or in place of a whole answer.
+pub(super) fn error(kind: &str, message: &str) -> Value {
+    json!({"error": {"message": message, "type": kind, "param": null, "code": null}})
+}
+
+/// The error object that goes with a status.
+pub(super) fn status_error(status: u16, code: Option<&str>, message: &str) -> Value {
+    let (kind, usual_code) = match status {
+        401 => ("invalid_request_error", Some("invalid_api_key")),
+        429 => ("requests", Some("rate_limit_exceeded")),
+        500.. => ("server_error", None),
+        _ => ("invalid_request_error", None),
+    };
+    let kind = code.filter(|code| *code == "insufficient_quota").unwrap_or(kind);
+    json!({"error": {"message": message, "type": kind, "param": null, "code": code.or(usual_code)}})
+}
+
+fn chunk(echo: &Echo, delta: &Value, finish: Option<&str>) -> String {
+    let choice = json!({"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish});
+    let mut chunk = base(echo, json!([choice]));
+    if echo.usage_chunk {
+        chunk["usage"] = Value::Null;
+    }
+    event(None, &chunk)
+}
+
+fn base(echo: &Echo, choices: Value) -> Value {
+    let mut chunk = json!({
+        "id": format!("chatcmpl-{}", echo.number),
+        "object": "chat.completion.chunk",
+        "created": CREATED,
+        "model": echo.model,
+    });
+    chunk["choices"] = choices;
+    chunk
+}
+
+fn usage(usage: ScriptedUsage) -> Value {
+    json!({
+        "prompt_tokens": usage.prompt,
+        "completion_tokens": usage.completion,
+        "total_tokens": usage.prompt + usage.completion,
+        "prompt_tokens_details": {"cached_tokens": usage.cached},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
+    })
+}
+
+/// A text in two pieces, cut between characters; one piece when there is nothing to cut.
+pub(super) fn halves(text: &str) -> Vec<&str> {
+    let middle = text.char_indices().map(|(index, _)| index).nth(text.chars().count() / 2).unwrap_or_default();
+    let (first, second) = text.split_at(middle);
+    [first, second].into_iter().filter(|piece| !piece.is_empty()).collect()
+}

@@ -1,0 +1,111 @@
+//! A recorded request and the questions that scripts ask of it.
+
+use serde_json::Value;
+
+use crate::http::Request;
+
+/// Which vendor's shape a request has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Api {
+    /// `POST …/chat/completions`.
+    OpenAi,
+    /// `POST …/messages`.
+    Anthropic,
+}
+
+/// A request for a completion as it arrived.
+#[derive(Clone, Debug)]
+pub struct ModelRequest {
+    /// The shape, by path.
+    pub api: Api,
+    /// Path, headers and the body's exact bytes.
+    pub http: Request,
+    /// The body; `Null` when it was no JSON.
+    pub json: Value,
+}
+
+impl ModelRequest {
+    pub(super) fn new(api: Api, http: Request) -> Self {
+        let json = http.json();
+        Self { api, http, json }
+    }
+
+    /// Whether a stream was asked for.
+    #[must_use]
+    pub fn is_stream(&self) -> bool {
+        self.json.get("stream").and_then(Value::as_bool).unwrap_or_default()
+    }
+
+    /// The model asked for.
+    #[must_use]
+    pub fn model(&self) -> &str {
+        self.json.get("model").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The messages; for Anthropic without the system prompt.
+    #[must_use]
+    pub fn messages(&self) -> &[Value] {
+        self.json.get("messages").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The system prompt as one text; empty when there is none.
+    #[must_use]
+    pub fn system(&self) -> String {
+        match self.api {
+            Api::Anthropic => self.json.get("system").map(text_of).unwrap_or_default(),
+            Api::OpenAi => {
+                let first = self.messages().first().filter(|message| role(message) == "system");
+                first.and_then(|message| message.get("content")).map(text_of).unwrap_or_default()
+            }
+        }
+    }
+
+    /// The text of the newest user message that is more than tool results; empty when there is none.
+    #[must_use]
+    pub fn last_user_text(&self) -> String {
+        let users = self.messages().iter().rev().filter(|message| role(message) == "user");
+        let mut texts = users.filter_map(|message| message.get("content")).map(text_of);
+        texts.find(|text| !text.is_empty()).unwrap_or_default()
+    }
+
+    /// The outputs of the tool results after the newest assistant message, in order. Empty when the
+    /// request opens a turn, so a script can tell "call a tool" from "say what it found".
+    #[must_use]
+    pub fn tool_results(&self) -> Vec<String> {
+        let newest = self.messages().rsplit(|message| role(message) == "assistant").next().unwrap_or_default();
+        newest.iter().flat_map(results_of).collect()
+    }
+
+    /// Names of the offered tools in order.
+    #[must_use]
+    pub fn tool_names(&self) -> Vec<&str> {
+        let tools = self.json.get("tools").and_then(Value::as_array).into_iter().flatten();
+        tools.filter_map(|tool| tool.pointer("/function/name").or_else(|| tool.get("name"))?.as_str()).collect()
+    }
+}
+
+pub(super) fn role(message: &Value) -> &str {
+    message.get("role").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn results_of(message: &Value) -> Vec<String> {
+    let content = message.get("content").unwrap_or(&Value::Null);
+    if role(message) == "tool" {
+        return vec![text_of(content)];
+    }
+    let blocks = content.as_array().into_iter().flatten();
+    let results = blocks.filter(|block| block.get("type").and_then(Value::as_str) == Some("tool_result"));
+    results.map(|block| block.get("content").map(text_of).unwrap_or_default()).collect()
+}
+
+/// The text of a content: a string, or its text blocks joined by newlines.
+fn text_of(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => {
+            let texts: Vec<&str> = blocks.iter().filter_map(|block| block.get("text")?.as_str()).collect();
+            texts.join("\n")
+        }
+        _ => String::new(),
+    }
+}

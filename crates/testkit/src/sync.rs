@@ -1,0 +1,96 @@
+//! State shared between a fake and the test that watches it.
+//!
+//! Every change is announced on a watch channel, so waiting needs neither sleeps nor polling, and an
+//! announcement made before the wait began is not missed. Waits end after [`WAIT_LIMIT`] of tokio's
+//! clock: a test that pauses time must not wait for sockets.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::TestkitError;
+
+/// How long any wait of this crate lasts before it gives up.
+pub const WAIT_LIMIT: Duration = Duration::from_secs(20);
+
+/// A value behind a mutex together with the news that it changed.
+pub(crate) struct Watched<T> {
+    inner: Arc<Inner<T>>,
+}
+
+struct Inner<T> {
+    value: Mutex<T>,
+    changed: watch::Sender<()>,
+}
+
+impl<T> Clone for Watched<T> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner) }
+    }
+}
+
+impl<T> fmt::Debug for Watched<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watched").finish_non_exhaustive()
+    }
+}
+
+impl<T: Default> Default for Watched<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<T> Watched<T> {
+    pub(crate) fn new(value: T) -> Self {
+        let changed = watch::Sender::new(());
+        Self { inner: Arc::new(Inner { value: Mutex::new(value), changed }) }
+    }
+
+    /// Reads without announcing anything.
+    pub(crate) fn read<R>(&self, look: impl FnOnce(&T) -> R) -> R {
+        look(&lock(&self.inner.value))
+    }
+
+    /// Changes the value and wakes everyone who waits.
+    pub(crate) fn change<R>(&self, act: impl FnOnce(&mut T) -> R) -> R {
+        let result = act(&mut lock(&self.inner.value));
+        self.inner.changed.send_replace(());
+        result
+    }
+
+    /// A receiver for loops that have their own idea of when to stop.
+    pub(crate) fn subscribe(&self) -> watch::Receiver<()> {
+        self.inner.changed.subscribe()
+    }
+
+    /// Waits until `probe` finds what it looks for.
+    pub(crate) async fn wait_for<R>(
+        &self,
+        what: &str,
+        mut probe: impl FnMut(&T) -> Option<R>,
+    ) -> Result<R, TestkitError> {
+        let mut changed = self.subscribe();
+        let search = async {
+            loop {
+                if let Some(found) = self.read(&mut probe) {
+                    return Some(found);
+                }
+                if changed.changed().await.is_err() {
+                    return None;
+                }
+            }
+        };
+        match tokio::time::timeout(WAIT_LIMIT, search).await {
+            Ok(Some(found)) => Ok(found),
+            Ok(None) | Err(_) => Err(TestkitError::TimedOut { what: what.to_owned(), limit: WAIT_LIMIT }),
+        }
+    }
+}
+
+/// Locks without caring whether another test thread panicked while it held the lock.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

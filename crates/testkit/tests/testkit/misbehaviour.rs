@@ -1,0 +1,111 @@
+//! Faults arrive as faults.
+
+use std::time::{Duration, Instant};
+
+use nanobot_testkit::http::{Response, Server, Step};
+use nanobot_testkit::{ModelServer, Reply};
+use serde_json::{Value, json};
+
+use crate::client;
+
+fn request(server: &ModelServer, stream: bool) -> reqwest::RequestBuilder {
+    let body = json!({"model": "m", "stream": stream, "messages": [{"role": "user", "content": "hi"}]});
+    client().post(format!("{}/chat/completions", server.base_url())).json(&body)
+}
+
+#[tokio::test]
+async fn cut_answers_end_in_a_transport_error() {
+    for stream in [true, false] {
+        let server = ModelServer::scripted([Reply::text("hello").then_cut()]).await.unwrap();
+        let answer = request(&server, stream).send().await;
+        let body = match answer {
+            Ok(answer) => answer.bytes().await.map(|_| ()),
+            Err(error) => Err(error),
+        };
+        assert!(body.is_err(), "stream: {stream}");
+    }
+}
+
+#[tokio::test]
+async fn stalls_and_hangs_last_until_the_client_leaves() {
+    let replies = [Reply::hang(), Reply::text("a").then_stall(), Reply::text("a").then_stall()];
+    let server = ModelServer::scripted(replies).await.unwrap();
+    for (count, stream) in [(1, true), (2, true), (3, false)] {
+        let call = async { request(&server, stream).send().await?.bytes().await };
+        let waited = tokio::time::timeout(Duration::from_millis(150), call).await;
+        assert!(waited.is_err(), "request {count} was answered: {waited:?}");
+        server.server().wait_for_abandoned(count).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_error_in_the_stream_has_the_vendors_shape() {
+    let reply = Reply::text("par").then_fail("overloaded_error", "too much");
+    let server = ModelServer::scripted([reply]).await.unwrap();
+    let mut answer = request(&server, true).send().await.unwrap();
+    let mut seen = String::new();
+    while let Ok(Some(chunk)) = answer.chunk().await {
+        seen.push_str(&String::from_utf8_lossy(&chunk));
+    }
+    let last = seen.trim_end().lines().last().unwrap().strip_prefix("data: ").unwrap();
+    let expected = json!({"error": {"message": "too much", "type": "overloaded_error", "param": null, "code": null}});
+    assert_eq!(serde_json::from_str::<Value>(last).unwrap(), expected);
+}
+
+#[tokio::test]
+async fn statuses_carry_headers_and_bodies() {
+    let replies = [
+        Reply::error(429, "slow down").with_header("retry-after", "2"),
+        Reply::error_code(429, "insufficient_quota", "pay"),
+        Reply::status(502, "text/html", "<h1>Bad</h1>"),
+    ];
+    let server = ModelServer::scripted(replies).await.unwrap();
+    let answer = request(&server, true).send().await.unwrap();
+    assert_eq!(answer.headers().get("retry-after").unwrap(), "2");
+    assert_eq!(answer.json::<Value>().await.unwrap()["error"]["code"], "rate_limit_exceeded");
+    let answer = request(&server, true).send().await.unwrap();
+    assert_eq!(answer.json::<Value>().await.unwrap()["error"]["type"], "insufficient_quota");
+    assert_eq!(request(&server, true).send().await.unwrap().text().await.unwrap(), "<h1>Bad</h1>");
+}
+
+#[tokio::test]
+async fn delays_are_kept() {
+    let reply = Reply::deltas(["a", "b", "c"]).with_delay(Duration::from_millis(30));
+    let server = ModelServer::scripted([reply]).await.unwrap();
+    let begun = Instant::now();
+    request(&server, true).send().await.unwrap().bytes().await.unwrap();
+    assert!(begun.elapsed() >= Duration::from_millis(90));
+}
+
+#[tokio::test]
+async fn an_exhausted_script_is_told() {
+    let server = ModelServer::scripted([]).await.unwrap();
+    assert_eq!(request(&server, true).send().await.unwrap().status(), 500);
+    assert_eq!(server.violations(), ["request 1: the script has no reply left"]);
+}
+
+#[tokio::test]
+async fn connections_are_reused_and_chunked_requests_read() {
+    let server =
+        Server::start(|request| async move { Response::bytes(200, "text/plain", request.body) }).await.unwrap();
+    let client = client();
+    for size in [0_usize, 1, 70_000] {
+        let body = reqwest::Body::wrap_stream(futures_util::stream::iter([
+            Ok::<_, std::io::Error>("x".repeat(size)),
+            Ok("end".to_owned()),
+        ]));
+        let answer = client.post(server.url()).body(body).send().await.unwrap().text().await.unwrap();
+        assert_eq!(answer, format!("{}end", "x".repeat(size)));
+    }
+}
+
+#[tokio::test]
+async fn shutdown_ends_open_connections() {
+    let server = Server::start(|_| async { Response::headless(vec![Step::Hang]) }).await.unwrap();
+    let url = server.url();
+    let (answer, ()) = tokio::join!(client().get(url).send(), async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        server.shutdown().await;
+    });
+    assert!(answer.is_err());
+}
