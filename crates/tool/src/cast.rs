@@ -1,1 +1,151 @@
-//! Placeholder.
+//! Brings arguments closer to their schema, for models that send `"5"` where 5 is wanted.
+//!
+//! Only along the schema and only without guessing: text becomes a number, a boolean, a list or
+//! an object when all of it reads as one; a number or a boolean becomes text. A boolean never
+//! becomes a number, nothing is wrapped into a list, null stays null, and what cannot be cast is
+//! left for validation to name.
+
+use serde_json::{Number, Value};
+
+use crate::schema::{alternatives_of, is_of_type, property_of, types_of};
+use crate::validate::fits;
+
+/// Integers beyond this are not exact in a floating-point number.
+const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// The value, cast along the schema as far as it goes.
+pub(crate) fn cast(schema: &Value, value: Value) -> Value {
+    if let Some(alternatives) = alternatives_of(schema) {
+        return cast_to_one_of(alternatives, value);
+    }
+    let types = types_of(schema);
+    let is_allowed = |value: &Value| types.is_empty() || types.iter().any(|name| is_of_type(value, name));
+    match value {
+        value if !is_allowed(&value) => {
+            match types.iter().find_map(|name| convert(&value, name)) {
+                // Converted text may hold members that have to be cast in turn.
+                Some(converted) if is_allowed(&converted) => cast(schema, converted),
+                _ => value,
+            }
+        }
+        Value::Object(mut members) => {
+            for (name, member) in &mut members {
+                if let Some(property) = property_of(schema, name) {
+                    *member = cast(property, member.take());
+                }
+            }
+            Value::Object(members)
+        }
+        Value::Array(mut items) => {
+            if let Some(item_schema) = schema.get("items") {
+                for item in &mut items {
+                    *item = cast(item_schema, item.take());
+                }
+            }
+            Value::Array(items)
+        }
+        value => value,
+    }
+}
+
+/// What fits as it is stays; else the first alternative that a cast makes fit.
+fn cast_to_one_of(alternatives: &[Value], value: Value) -> Value {
+    if alternatives.iter().any(|alternative| fits(alternative, &value)) {
+        return value;
+    }
+    alternatives
+        .iter()
+        .map(|alternative| (alternative, cast(alternative, value.clone())))
+        .find(|(alternative, candidate)| fits(alternative, candidate))
+        .map_or(value, |(_, candidate)| candidate)
+}
+
+/// The value as another type, if all of it reads as one.
+fn convert(value: &Value, type_name: &str) -> Option<Value> {
+    match (type_name, value) {
+        ("integer", Value::String(text)) => text.trim().parse::<i64>().ok().map(Value::from),
+        ("integer", Value::Number(number)) => {
+            let number = number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() <= MAX_EXACT)?;
+            // In range by the check above.
+            Some(Value::from(number as i64))
+        }
+        ("number", Value::String(text)) => text.trim().parse().ok().and_then(Number::from_f64).map(Value::Number),
+        ("boolean", Value::String(text)) => match text.trim().to_lowercase().as_str() {
+            "true" | "1" | "yes" => Some(Value::Bool(true)),
+            "false" | "0" | "no" => Some(Value::Bool(false)),
+            _ => None,
+        },
+        ("string", Value::Number(_) | Value::Bool(_)) => Some(Value::String(value.to_string())),
+        ("array" | "object", Value::String(text)) => {
+            serde_json::from_str(text).ok().filter(|parsed| is_of_type(parsed, type_name))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_are_cast_along_the_schema_and_no_further() {
+        let integer = json!({"type": "integer"});
+        let number = json!({"type": "number"});
+        let boolean = json!({"type": "boolean"});
+        let string = json!({"type": "string"});
+        let integers = json!({"type": "array", "items": {"type": "integer"}});
+        let object = json!({"type": "object", "properties": {"n": {"type": "integer"}, "flags": integers}});
+        let nullable = json!({"type": ["integer", "null"]});
+        let any_of = json!({"anyOf": [{"type": "integer"}, {"type": "null"}]});
+        let text_or_integer = json!({"anyOf": [{"type": "string"}, {"type": "integer"}]});
+        let object_or_null = json!({"anyOf": [object, {"type": "null"}]});
+        let table = [
+            (&integer, json!("42"), json!(42)),
+            (&integer, json!(" -7 "), json!(-7)),
+            (&integer, json!(5.0), json!(5)),
+            (&integer, json!(5.5), json!(5.5)),
+            (&integer, json!("5.5"), json!("5.5")),
+            (&integer, json!("many"), json!("many")),
+            (&integer, json!(true), json!(true)),
+            (&integer, json!(null), json!(null)),
+            (&number, json!("3.25"), json!(3.25)),
+            (&number, json!("nan"), json!("nan")),
+            (&number, json!("x"), json!("x")),
+            (&number, json!(false), json!(false)),
+            (&boolean, json!("TRUE"), json!(true)),
+            (&boolean, json!("yes"), json!(true)),
+            (&boolean, json!("1"), json!(true)),
+            (&boolean, json!("No"), json!(false)),
+            (&boolean, json!("0"), json!(false)),
+            (&boolean, json!("false"), json!(false)),
+            (&boolean, json!("maybe"), json!("maybe")),
+            (&boolean, json!(1), json!(1)),
+            (&string, json!(5), json!("5")),
+            (&string, json!(true), json!("true")),
+            (&string, json!(""), json!("")),
+            (&string, json!(null), json!(null)),
+            (&string, json!({"a": 5}), json!({"a": 5})),
+            (&integers, json!(["1", 2, "x"]), json!([1, 2, "x"])),
+            (&integers, json!("[1, \"2\"]"), json!([1, 2])),
+            (&integers, json!("1"), json!("1")),
+            (&integers, json!(1), json!(1)),
+            (&object, json!({"n": "3", "flags": ["4"], "other": "5"}), json!({"n": 3, "flags": [4], "other": "5"})),
+            (&object, json!("{\"n\": \"3\"}"), json!({"n": 3})),
+            (&object, json!("[]"), json!("[]")),
+            (&nullable, json!("3"), json!(3)),
+            (&nullable, json!(null), json!(null)),
+            (&any_of, json!("3"), json!(3)),
+            (&any_of, json!(null), json!(null)),
+            (&any_of, json!("x"), json!("x")),
+            (&text_or_integer, json!("3"), json!("3")),
+            (&object_or_null, json!({"n": "3"}), json!({"n": 3})),
+            (&json!({}), json!("3"), json!("3")),
+            (&json!({"$ref": "#"}), json!("3"), json!("3")),
+        ];
+        for (schema, value, expected) in table {
+            assert_eq!(cast(schema, value.clone()), expected, "{value} along {schema}");
+        }
+    }
+}

@@ -7,6 +7,7 @@
 mod cast;
 mod context;
 mod registry;
+mod schema;
 mod typed;
 mod validate;
 

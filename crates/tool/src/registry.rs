@@ -1,13 +1,30 @@
 //! The tools of an assistant, in the order in which requests list them.
+//!
+//! Decision: the order is part of the prompt cache. Built-in tools stand first, sorted by name;
+//! external ones follow in the order in which they arrived, so that a late one changes nothing
+//! before it. The list is made when it changes, not when it is asked for.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
 
-use nanobot_types::{Effect, ToolCall, ToolName, ToolResult, ToolSource, ToolSpec};
+use futures_util::FutureExt as _;
+use nanobot_types::{Effect, Map, ToolCall, ToolName, ToolResult, ToolSource, ToolSpec};
+use serde_json::Value;
 
+use crate::cast::cast;
+use crate::validate::validate;
 use crate::{Tool, ToolContext};
 
 /// What is put behind every error that begins with `Error`.
 pub const ERROR_HINT: &str = "\n\n[Analyze the error above and try a different approach.]";
+
+/// How long a cancelled tool may take to end by itself and say what it has done.
+const CANCEL_GRACE: Duration = Duration::from_millis(500);
+
+/// Names under which models of older prompts call a tool. Never listed in a request.
+const ALIASES: &[(&str, &str)] = &[("message_user", "message")];
 
 /// Why a tool could not be registered.
 #[derive(Debug, thiserror::Error)]
@@ -20,8 +37,167 @@ pub enum RegistryError {
     },
 }
 
-/// The tools of an assistant.
+/// The tools of an assistant. Shared by all turns; changes take effect with the next request.
 #[derive(Debug, Default)]
 pub struct Registry {
-    tools: RwLock<Vec<Arc<dyn Tool>>>,
+    listing: RwLock<Listing>,
+}
+
+#[derive(Debug, Default)]
+struct Listing {
+    /// In the order of the request.
+    tools: Vec<Arc<dyn Tool>>,
+    specs: Arc<[ToolSpec]>,
+}
+
+impl Listing {
+    fn find(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.tools.iter().find(|tool| tool.spec().name.as_str() == name)
+    }
+
+    fn refresh(&mut self) {
+        self.specs = self.tools.iter().map(|tool| tool.spec().clone()).collect();
+    }
+}
+
+impl Registry {
+    /// A registry without tools.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a tool at its place in the order.
+    ///
+    /// # Errors
+    /// [`RegistryError::NameTaken`]; nothing changes then.
+    pub fn register(&self, tool: Arc<dyn Tool>) -> Result<(), RegistryError> {
+        let mut listing = self.write();
+        let spec = tool.spec();
+        if listing.find(spec.name.as_str()).is_some() {
+            return Err(RegistryError::NameTaken { name: spec.name.clone() });
+        }
+        let place = match spec.source {
+            ToolSource::BuiltIn => listing.tools.partition_point(|other| {
+                let other = other.spec();
+                other.source == ToolSource::BuiltIn && other.name < spec.name
+            }),
+            ToolSource::External => listing.tools.len(),
+        };
+        listing.tools.insert(place, tool);
+        listing.refresh();
+        Ok(())
+    }
+
+    /// Removes a tool and returns it. Calls that run go on.
+    pub fn remove(&self, name: &ToolName) -> Option<Arc<dyn Tool>> {
+        let mut listing = self.write();
+        let place = listing.tools.iter().position(|tool| tool.spec().name == *name)?;
+        let removed = listing.tools.remove(place);
+        listing.refresh();
+        Some(removed)
+    }
+
+    /// The tool that a call of this name runs, aliases included.
+    #[must_use]
+    pub fn get(&self, name: &ToolName) -> Option<Arc<dyn Tool>> {
+        let listing = self.read();
+        let by_alias =
+            || ALIASES.iter().find(|(alias, _)| *alias == name.as_str()).and_then(|(_, name)| listing.find(name));
+        listing.find(name.as_str()).or_else(by_alias).cloned()
+    }
+
+    /// What a request lists: built-in tools by name, then external ones as they arrived. The
+    /// same allocation until a tool comes or goes.
+    #[must_use]
+    pub fn specs(&self) -> Arc<[ToolSpec]> {
+        Arc::clone(&self.read().specs)
+    }
+
+    /// What running a call of this name again would do; `None` for an unknown tool.
+    #[must_use]
+    pub fn effect(&self, name: &ToolName) -> Option<Effect> {
+        self.get(name).map(|tool| tool.spec().effect)
+    }
+
+    /// Runs one call and always has an answer for the model: casts the arguments, validates
+    /// them, runs the tool, and turns a panic into an error. A call that is malformed, unknown or
+    /// invalid is not run. When [`ToolContext::cancel`] fires, the tool has half a second to end
+    /// by itself before it is dropped and the result is `Error: cancelled`.
+    pub async fn run(&self, call: &ToolCall, context: &ToolContext) -> ToolResult {
+        let Some(tool) = self.get(&call.name) else { return self.unknown(&call.name) };
+        if context.cancel.is_cancelled() {
+            return cancelled();
+        }
+        let arguments = match prepare(tool.spec(), call) {
+            Ok(arguments) => arguments,
+            Err(problem) => {
+                return with_hint(ToolResult::error(format!(
+                    "Error: Invalid parameters for tool '{}': {problem}",
+                    tool.spec().name
+                )));
+            }
+        };
+        let running = AssertUnwindSafe(tool.execute(arguments, context)).catch_unwind();
+        let deadline = async {
+            context.cancel.cancelled().await;
+            tokio::time::sleep(CANCEL_GRACE).await;
+        };
+        tokio::select! {
+            biased;
+            outcome = running => with_hint(outcome.unwrap_or_else(|payload| panicked(&tool.spec().name, payload.as_ref()))),
+            () = deadline => cancelled(),
+        }
+    }
+
+    fn unknown(&self, name: &ToolName) -> ToolResult {
+        let listing = self.read();
+        let known: Vec<&str> = listing.specs.iter().map(|spec| spec.name.as_str()).collect();
+        ToolResult::error(format!("Error: Tool '{name}' not found. Available: {}", known.join(", ")))
+    }
+
+    // A poisoned lock is as good as a sound one: no code of a tool runs while it is held, except
+    // `spec()`, and the list is replaced in one step.
+    fn read(&self) -> RwLockReadGuard<'_, Listing> {
+        self.listing.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Listing> {
+        self.listing.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The arguments as the tool may see them, or what is wrong with them.
+fn prepare(spec: &ToolSpec, call: &ToolCall) -> Result<Value, String> {
+    let arguments = call.parsed_arguments().or_else(|why| encoded_twice(&call.arguments).ok_or(why))?;
+    let arguments = cast(&spec.parameters, Value::Object(arguments));
+    let problems = validate(&spec.parameters, &arguments);
+    if problems.is_empty() { Ok(arguments) } else { Err(problems.join("; ")) }
+}
+
+/// The object inside a JSON string that is itself the text of an object.
+fn encoded_twice(arguments: &str) -> Option<Map> {
+    let inner: String = serde_json::from_str(arguments).ok()?;
+    serde_json::from_str(&inner).ok()
+}
+
+fn with_hint(mut result: ToolResult) -> ToolResult {
+    if !result.success && result.output.starts_with("Error") {
+        result.output.push_str(ERROR_HINT);
+    }
+    result
+}
+
+fn cancelled() -> ToolResult {
+    ToolResult::error("Error: cancelled")
+}
+
+fn panicked(name: &ToolName, payload: &(dyn Any + Send)) -> ToolResult {
+    let why = payload
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no reason given");
+    tracing::error!(tool = %name, why, "a tool panicked");
+    ToolResult::error(format!("Error executing {name}: internal failure: {why}"))
 }

@@ -1,0 +1,270 @@
+//! What the registry promises: a stable order, and an answer for every call.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use nanobot_tool::{ERROR_HINT, Registry, RegistryError, Tool, ToolContext, ToolError, Typed, TypedTool};
+use nanobot_types::{Effect, ToolCall, ToolName, ToolResult, ToolSource, ToolSpec};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// What a [`Probe`] does when it runs.
+#[derive(Clone, Copy, Debug)]
+enum Behaviour {
+    Echo,
+    Fail(&'static str),
+    SayError,
+    Panic,
+    Hang,
+    EndWhenCancelled,
+}
+
+#[derive(Debug)]
+struct Probe {
+    spec: ToolSpec,
+    behaviour: Behaviour,
+    runs: AtomicU32,
+}
+
+impl Probe {
+    fn new(name: &str, source: ToolSource, behaviour: Behaviour) -> Arc<Self> {
+        let parameters = json!({
+            "type": "object",
+            "properties": {"path": {"type": "string"}, "limit": {"type": "integer", "minimum": 1}},
+            "required": ["path"],
+        });
+        let spec = ToolSpec {
+            name: name.into(),
+            description: String::new(),
+            parameters,
+            effect: Effect::Irreversible,
+            source,
+        };
+        Arc::new(Self { spec, behaviour, runs: AtomicU32::new(0) })
+    }
+
+    fn runs(&self) -> u32 {
+        self.runs.load(Ordering::SeqCst)
+    }
+}
+
+#[async_trait]
+impl Tool for Probe {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn execute(&self, arguments: Value, context: &ToolContext) -> ToolResult {
+        self.runs.fetch_add(1, Ordering::SeqCst);
+        match self.behaviour {
+            Behaviour::Echo => ToolResult::ok(arguments.to_string()),
+            Behaviour::Fail(output) => ToolResult::error(output),
+            Behaviour::SayError => ToolResult::ok("Error codes are listed below"),
+            Behaviour::Panic => panic!("out of {}", "cheese"),
+            Behaviour::Hang => std::future::pending().await,
+            Behaviour::EndWhenCancelled => {
+                context.cancel.cancelled().await;
+                ToolResult::ok("half done")
+            }
+        }
+    }
+}
+
+fn registry_with(behaviour: Behaviour) -> (Registry, Arc<Probe>) {
+    let registry = Registry::new();
+    let probe = Probe::new("probe", ToolSource::BuiltIn, behaviour);
+    registry.register(probe.clone()).unwrap();
+    (registry, probe)
+}
+
+fn call(name: &str, arguments: &str) -> ToolCall {
+    ToolCall::new("1", name, arguments)
+}
+
+fn names(registry: &Registry) -> Vec<String> {
+    registry.specs().iter().map(|spec| spec.name.to_string()).collect()
+}
+
+async fn run(registry: &Registry, call: &ToolCall) -> ToolResult {
+    registry.run(call, &ToolContext::detached("cli:direct")).await
+}
+
+#[test]
+fn built_ins_are_sorted_and_external_tools_follow_as_they_come() {
+    let registry = Registry::new();
+    let arrivals = [
+        ("zoom", ToolSource::External),
+        ("write_file", ToolSource::BuiltIn),
+        ("alpha", ToolSource::External),
+        ("exec", ToolSource::BuiltIn),
+    ];
+    for (name, source) in arrivals {
+        registry.register(Probe::new(name, source, Behaviour::Echo)).unwrap();
+    }
+    assert_eq!(names(&registry), ["exec", "write_file", "zoom", "alpha"]);
+    assert!(Arc::ptr_eq(&registry.specs(), &registry.specs()));
+
+    let taken = registry.register(Probe::new("exec", ToolSource::External, Behaviour::Panic));
+    assert!(matches!(taken, Err(RegistryError::NameTaken { name }) if name.as_str() == "exec"));
+
+    assert!(registry.remove(&"zoom".into()).is_some());
+    assert!(registry.remove(&"zoom".into()).is_none());
+    assert_eq!(names(&registry), ["exec", "write_file", "alpha"]);
+    assert_eq!(registry.effect(&"exec".into()), Some(Effect::Irreversible));
+    assert_eq!(registry.effect(&"zoom".into()), None);
+}
+
+#[tokio::test]
+async fn an_unknown_tool_is_answered_with_what_there_is() {
+    let (registry, _) = registry_with(Behaviour::Echo);
+    registry.register(Probe::new("exec", ToolSource::BuiltIn, Behaviour::Echo)).unwrap();
+    for name in ["no_such_tool", ""] {
+        let result = run(&registry, &call(name, "{}")).await;
+        let expected = format!("Error: Tool '{name}' not found. Available: exec, probe");
+        assert_eq!(result, ToolResult::error(expected));
+    }
+}
+
+#[tokio::test]
+async fn arguments_are_cast_before_the_tool_sees_them() {
+    let table = [
+        (r#"{"path":"a","limit":"5"}"#, r#"{"limit":5,"path":"a"}"#),
+        (r#"{"path":5,"other":"5"}"#, r#"{"other":"5","path":"5"}"#),
+        (r#""{\"path\":\"a\"}""#, r#"{"path":"a"}"#),
+    ];
+    let (registry, _) = registry_with(Behaviour::Echo);
+    for (arguments, seen) in table {
+        assert_eq!(run(&registry, &call("probe", arguments)).await, ToolResult::ok(seen), "{arguments}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_malformed_or_invalid_never_runs() {
+    let (registry, probe) = registry_with(Behaviour::Echo);
+    let table = [
+        (call("probe", "{}"), "missing required path"),
+        (call("probe", r#"{"path":{"a":5}}"#), "path should be string"),
+        (call("probe", r#"{"path":"a","limit":0}"#), "limit must be >= 1"),
+        (call("probe", r#"{"limit":"x"}"#), "missing required path; limit should be integer"),
+        (call("probe", r#"["a"]"#), r#"arguments must be a JSON object, got ["a"]"#),
+        (
+            ToolCall::malformed("1", "probe", "{\"path\":\"a", "cut off by the token limit"),
+            "cut off by the token limit",
+        ),
+    ];
+    for (call, problem) in table {
+        let expected = format!("Error: Invalid parameters for tool 'probe': {problem}{ERROR_HINT}");
+        assert_eq!(run(&registry, &call).await, ToolResult::error(expected));
+    }
+    let cut = run(&registry, &call("probe", r#"{"path":"a"}{"path":"b"}"#)).await;
+    assert!(cut.output.starts_with("Error: Invalid parameters for tool 'probe': arguments are not JSON"), "{cut:?}");
+    assert_eq!(probe.runs(), 0);
+}
+
+#[tokio::test]
+async fn the_hint_follows_errors_only() {
+    let hinted = format!("Error: no such file{ERROR_HINT}");
+    let table = [
+        (Behaviour::Fail("Error: no such file"), ToolResult::error(hinted)),
+        (Behaviour::Fail("Warning: two matches"), ToolResult::error("Warning: two matches")),
+        (Behaviour::Fail("(MCP tool timed out)"), ToolResult::error("(MCP tool timed out)")),
+        (Behaviour::Fail(r#"{"error":"x"}"#), ToolResult::error(r#"{"error":"x"}"#)),
+        (Behaviour::SayError, ToolResult::ok("Error codes are listed below")),
+    ];
+    for (behaviour, expected) in table {
+        let (registry, _) = registry_with(behaviour);
+        assert_eq!(run(&registry, &call("probe", r#"{"path":"a"}"#)).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_panic_becomes_an_error_and_the_registry_lives_on() {
+    let (registry, _) = registry_with(Behaviour::Panic);
+    let expected = format!("Error executing probe: internal failure: out of cheese{ERROR_HINT}");
+    for _ in 0..2 {
+        assert_eq!(run(&registry, &call("probe", r#"{"path":"a"}"#)).await, ToolResult::error(expected.clone()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_tool_may_end_by_itself_and_is_dropped_if_it_does_not() {
+    let table = [
+        (Behaviour::Hang, ToolResult::error("Error: cancelled")),
+        (Behaviour::EndWhenCancelled, ToolResult::ok("half done")),
+    ];
+    for (behaviour, expected) in table {
+        let (registry, probe) = registry_with(behaviour);
+        let context = ToolContext::detached("cli:direct");
+        let call = call("probe", r#"{"path":"a"}"#);
+        let stop = async {
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            context.cancel.cancel();
+        };
+        let (result, ()) = tokio::join!(registry.run(&call, &context), stop);
+        assert_eq!(result, expected);
+        // Nothing begins in a turn that has been stopped.
+        assert_eq!(registry.run(&call, &context).await, ToolResult::error("Error: cancelled"));
+        assert_eq!(probe.runs(), 1);
+    }
+}
+
+#[tokio::test]
+async fn an_old_name_runs_the_tool_and_is_not_listed() {
+    let registry = Registry::new();
+    registry.register(Probe::new("message", ToolSource::BuiltIn, Behaviour::Echo)).unwrap();
+    assert_eq!(run(&registry, &call("message_user", r#"{"path":"a"}"#)).await, ToolResult::ok(r#"{"path":"a"}"#));
+    assert_eq!(registry.effect(&ToolName::from("message_user")), Some(Effect::Irreversible));
+    assert_eq!(names(&registry), ["message"]);
+}
+
+struct Repeat;
+
+#[derive(Deserialize, JsonSchema)]
+struct RepeatArguments {
+    /// What to say.
+    text: String,
+    /// How often.
+    #[schemars(range(min = 1, max = 3))]
+    times: Option<u8>,
+}
+
+impl TypedTool for Repeat {
+    type Args = RepeatArguments;
+    const NAME: &'static str = "repeat";
+    const DESCRIPTION: &'static str = "Says something again.";
+    const EFFECT: Effect = Effect::Pure;
+
+    async fn call(&self, arguments: RepeatArguments, _context: &ToolContext) -> Result<String, ToolError> {
+        if arguments.text.is_empty() {
+            return Err(ToolError::new("nothing to say").with_remedy("pass some text"));
+        }
+        Ok(arguments.text.repeat(arguments.times.unwrap_or(1).into()))
+    }
+}
+
+#[tokio::test]
+async fn a_typed_tool_is_checked_by_its_derived_schema() {
+    let registry = Registry::new();
+    registry.register(Arc::new(Typed::new(Repeat))).unwrap();
+    let invalid = |problem: &str| {
+        ToolResult::error(format!("Error: Invalid parameters for tool 'repeat': {problem}{ERROR_HINT}"))
+    };
+    let table = [
+        (r#"{"text":"a","times":"2"}"#, ToolResult::ok("aa")),
+        (r#"{"text":"a","times":null}"#, ToolResult::ok("a")),
+        (r#"{"text":"a","times":4}"#, invalid("times must be <= 3")),
+        (r#"{"times":"x"}"#, invalid("missing required text; times should be integer or null")),
+        (
+            r#"{"text":""}"#,
+            ToolResult::error(format!("Error: nothing to say{ERROR_HINT}")).with_remedy("pass some text"),
+        ),
+    ];
+    for (arguments, expected) in table {
+        assert_eq!(run(&registry, &call("repeat", arguments)).await, expected, "{arguments}");
+    }
+}
