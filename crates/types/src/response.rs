@@ -19,6 +19,9 @@ pub enum FinishReason {
     ContentFilter,
     /// The call failed; the content says why.
     Error,
+    /// The conversation is too long for every candidate; the content says so. A shorter one may
+    /// succeed.
+    ContextOverflow,
 }
 
 /// Tokens counted by the vendor.
