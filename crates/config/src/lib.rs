@@ -1,1 +1,86 @@
 //! Layered configuration with provenance.
+//!
+//! Built-in defaults < `config.json` < environment (`NANOBOT_A__B`) < command line. The crate
+//! knows no section's type: a program describes its sections with a [`Schema`] (their serialised
+//! defaults), loads with a [`Loader`], and asks the [`Config`] for any section as any
+//! `Deserialize` type. Every value knows who set it, down to the line of the file, so every
+//! message does too. The other order of file and environment, which the Python program has, is
+//! deliberately not kept: there the file that `onboard` wrote hid every variable.
+//!
+//! Decisions that are easy to trip over:
+//!
+//! - `""` and `null` count as absent, except in people's own data (see [`Schema`] for what that
+//!   is and for how keys are spelled).
+//! - Two spellings of one key in one object are an error that names both lines when their values
+//!   differ, and a finding when they do not.
+//! - Types are strict: text in the file is never a number or a flag. Text that has no type of its
+//!   own (environment, command line, a lone `${VARIABLE}`) is read as what the section wants; for
+//!   a flag that is true/false, yes/no, on/off or 1/0.
+//! - `${VARIABLE}` is resolved when a section is asked for, in values of the file and the command
+//!   line, and is never written back. A value of the environment is taken as it is.
+//! - An empty file means defaults, with a finding; a broken one stops. Loading never writes.
+//!
+//! It does not watch the file, lock it, or create directories other than the file's own on save.
+//!
+//! ```
+//! use nanobot_config::{Environment, Loader, Paths, Schema};
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Debug, Serialize, Deserialize, PartialEq)]
+//! #[serde(rename_all = "camelCase", default)]
+//! struct Gateway {
+//!     host: String,
+//!     port: u16,
+//! }
+//!
+//! impl Default for Gateway {
+//!     fn default() -> Self {
+//!         Self { host: "127.0.0.1".into(), port: 18790 }
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), nanobot_config::ConfigError> {
+//! let variables = [("NANOBOT_GATEWAY__PORT".to_owned(), "8080".to_owned())];
+//! let environment = Environment::new(variables, Some("/nowhere".into()), "/".into());
+//! let paths = Paths::resolve(&environment, None)?;
+//! let schema = Schema::new().section("gateway", &Gateway::default())?;
+//! let config = Loader::new(schema, paths, environment).load()?;
+//! let gateway: Gateway = config.section("gateway")?;
+//! assert_eq!(gateway, Gateway { host: "127.0.0.1".into(), port: 8080 });
+//! # Ok(())
+//! # }
+//! ```
+
+mod config;
+mod describe;
+mod document;
+mod draft;
+mod environment;
+mod error;
+mod explain;
+mod extract;
+mod finding;
+mod fold;
+mod import;
+mod key;
+mod layer;
+mod migrate;
+mod origin;
+mod paths;
+mod redact;
+mod reference;
+mod running;
+mod schema;
+mod upstream;
+
+pub use config::{Config, Loader};
+pub use draft::{Draft, Saved};
+pub use environment::Environment;
+pub use error::ConfigError;
+pub use explain::{Explanation, Statement};
+pub use finding::{Finding, Severity};
+pub use import::{HomeContents, ImportReport};
+pub use origin::Origin;
+pub use paths::Paths;
+pub use running::{RunningProgram, running_python_program};
+pub use schema::Schema;

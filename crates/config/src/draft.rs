@@ -1,0 +1,185 @@
+//! Changing the file without losing anything in it.
+//!
+//! A draft is the file's own content. What nobody changes is written back in its order and, for
+//! unknown keys and all values, in its spelling; known keys become camelCase. The write is atomic
+//! and durable (temporary file, sync, rename, sync of the directory), leaves the file readable by
+//! its owner only, and is preceded by a copy of the old file beside it. There is no lock: a file
+//! that somebody else changed meanwhile is left alone and reported.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+
+use crate::ConfigError;
+use crate::document::{Node, Place};
+use crate::key::KeyPath;
+use crate::schema::Shape;
+
+/// The content of a configuration file, being edited.
+pub struct Draft {
+    file: PathBuf,
+    original: Option<Vec<u8>>,
+    root: Node,
+    shape: Shape,
+}
+
+/// What a save did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Saved {
+    /// The file already said the same, byte for byte; nothing was written.
+    Unchanged,
+    /// The file was written.
+    Written {
+        /// The copy of the file as it was, if there was one.
+        backup: Option<PathBuf>,
+    },
+}
+
+const NEW: Place = Place { line: 0, column: 0 };
+
+impl Draft {
+    pub(crate) fn new(file: PathBuf, original: Option<Vec<u8>>, root: Node, shape: Shape) -> Self {
+        Self { file, original, root, shape }
+    }
+
+    /// Sets a key, in place if it is there. The key may be in any spelling.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadKey`] if `key` cannot be a key, or leads through something that is not
+    /// an object.
+    pub fn set(&mut self, key: &str, value: &Value) -> Result<(), ConfigError> {
+        let path = self.path(key)?;
+        if self.root.put(path.parts(), NEW, Node::from_value(value)) {
+            return Ok(());
+        }
+        Err(ConfigError::BadKey { key: key.to_owned(), reason: "something above it is not an object" })
+    }
+
+    /// Adds what is not there yet, at any depth; what is there stays, blank or not.
+    ///
+    /// # Errors
+    /// As [`Draft::set`].
+    pub fn fill(&mut self, key: &str, value: &Value) -> Result<(), ConfigError> {
+        let path = self.path(key)?;
+        match (self.root.at(path.parts()), value) {
+            (Some(Node::Object(_)), Value::Object(map)) => {
+                map.iter().try_for_each(|(name, value)| self.fill(&path.child(name).to_string(), value))
+            }
+            (Some(_), _) => Ok(()),
+            (None, _) => self.set(key, value),
+        }
+    }
+
+    /// Removes a key; `false` if it is not in the file.
+    ///
+    /// # Errors
+    /// [`ConfigError::BadKey`] if `key` cannot be a key.
+    pub fn remove(&mut self, key: &str) -> Result<bool, ConfigError> {
+        let path = self.path(key)?;
+        Ok(self.root.take(path.parts()).is_some())
+    }
+
+    /// The text that a save writes, secrets included.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.root.render()
+    }
+
+    /// Writes the file, after copying the old one to `<name>.bak-<time>` beside it. A link is
+    /// followed, so that the file it points to is replaced.
+    ///
+    /// # Errors
+    /// [`ConfigError::ChangedOnDisk`] if the file is not what was read; [`ConfigError::Read`] and
+    /// [`ConfigError::Write`] from the system. The old file is complete in every case.
+    pub fn save(&self, now: DateTime<Utc>) -> Result<Saved, ConfigError> {
+        let file = fs::canonicalize(&self.file).unwrap_or_else(|_| self.file.clone());
+        if read_if_there(&file)? != self.original {
+            return Err(ConfigError::ChangedOnDisk { path: file });
+        }
+        let text = self.text();
+        if self.original.as_deref() == Some(text.as_bytes()) {
+            return Ok(Saved::Unchanged);
+        }
+        let failed = |path: &Path| {
+            let path = path.to_path_buf();
+            move |source| ConfigError::Write { path, source }
+        };
+        let directory = file.parent().unwrap_or_else(|| Path::new("."));
+        fs::create_dir_all(directory).map_err(failed(directory))?;
+        let backup = match &self.original {
+            Some(bytes) => Some(write_backup(&file, bytes, now).map_err(failed(&file))?),
+            None => None,
+        };
+        replace(directory, &file, text.as_bytes()).map_err(failed(&file))?;
+        Ok(Saved::Written { backup })
+    }
+
+    fn path(&self, key: &str) -> Result<KeyPath, ConfigError> {
+        Ok(self.shape.canonical(&KeyPath::parse(key)?))
+    }
+}
+
+impl std::fmt::Debug for Draft {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Draft").field("file", &self.file).finish_non_exhaustive()
+    }
+}
+
+fn read_if_there(file: &Path) -> Result<Option<Vec<u8>>, ConfigError> {
+    match fs::read(file) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(ConfigError::Read { path: file.to_path_buf(), source }),
+    }
+}
+
+/// Writes the old content under a name that nobody has; it is on disk when this returns.
+fn write_backup(file: &Path, bytes: &[u8], now: DateTime<Utc>) -> io::Result<PathBuf> {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let stamp = now.format("%Y%m%dT%H%M%SZ");
+    let mut attempt: u32 = 1;
+    loop {
+        let suffix = if attempt == 1 { String::new() } else { format!("-{attempt}") };
+        let backup = file.with_file_name(format!("{name}.bak-{stamp}{suffix}"));
+        match private_file().write(true).create_new(true).open(&backup) {
+            Ok(mut copy) => {
+                copy.write_all(bytes)?;
+                copy.sync_all()?;
+                return Ok(backup);
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < 1000 => {
+                attempt = attempt.saturating_add(1);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(unix)]
+fn private_file() -> OpenOptions {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let mut options = OpenOptions::new();
+    options.mode(0o600);
+    options
+}
+
+#[cfg(not(unix))]
+fn private_file() -> OpenOptions {
+    OpenOptions::new()
+}
+
+/// A temporary file is private to its owner from the start, and so is what it becomes.
+fn replace(directory: &Path, file: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut temporary = tempfile::Builder::new().prefix(".config-").tempfile_in(directory)?;
+    temporary.write_all(bytes)?;
+    temporary.as_file().sync_all()?;
+    temporary.persist(file).map_err(|error| error.error)?;
+    if cfg!(unix) {
+        File::open(directory)?.sync_all()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! What is worth saying about a configuration that is usable all the same.
+
+use std::fmt;
+
+use crate::Origin;
+
+/// How much a finding matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// For reports: nothing to do.
+    Note,
+    /// To be shown at every start: something probably does not work as its writer thinks.
+    Warning,
+}
+
+/// One remark about a configuration; `Display` is a full sentence with the place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Finding {
+    /// The file is empty; the defaults hold.
+    EmptyFile {
+        /// The file.
+        origin: Origin,
+    },
+    /// Nobody knows this key. It is kept.
+    UnknownKey {
+        /// Full path, last part as written.
+        key: String,
+        /// Where.
+        origin: Origin,
+        /// The known key that was most likely meant.
+        nearest: Option<String>,
+    },
+    /// A key of the Python program that this version accepts and keeps but does not read.
+    NotRead {
+        /// Full path.
+        key: String,
+        /// Where.
+        origin: Origin,
+    },
+    /// An older key, read as its successor.
+    Migrated {
+        /// The older key.
+        from: String,
+        /// The key that it is read as.
+        to: String,
+        /// Where.
+        origin: Origin,
+    },
+    /// An older key without effect: its successor is set too, or it has none.
+    Superseded {
+        /// The older key.
+        key: String,
+        /// The key that counts.
+        by: String,
+        /// Where.
+        origin: Origin,
+        /// Whether the key that counts is set as well.
+        successor_set: bool,
+    },
+    /// One key written twice, with the same value.
+    Repeated {
+        /// Full path.
+        key: String,
+        /// Where the second one is.
+        origin: Origin,
+        /// Line of the first one.
+        first_line: u32,
+    },
+}
+
+impl Finding {
+    /// Whether people should see this at every start or only in reports.
+    #[must_use]
+    pub fn severity(&self) -> Severity {
+        match self {
+            Self::EmptyFile { .. } | Self::UnknownKey { .. } | Self::Repeated { .. } => Severity::Warning,
+            Self::Superseded { successor_set, .. } if !successor_set => Severity::Warning,
+            Self::NotRead { .. } | Self::Migrated { .. } | Self::Superseded { .. } => Severity::Note,
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::EmptyFile { origin } => {
+                write!(formatter, "{origin}: the file is empty; the defaults are used")
+            }
+            Self::UnknownKey { key, origin, nearest } => {
+                let meant = crate::error::meant(nearest.as_deref());
+                write!(formatter, "{origin}: unknown key `{key}` is kept but has no effect{meant}")
+            }
+            Self::NotRead { key, origin } => {
+                write!(formatter, "{origin}: `{key}` is kept but not read by this version")
+            }
+            Self::Migrated { from, to, origin } => {
+                write!(formatter, "{origin}: `{from}` is read as `{to}`")
+            }
+            Self::Superseded { key, by, origin, successor_set: true } => {
+                write!(formatter, "{origin}: `{key}` has no effect; `{by}` counts")
+            }
+            Self::Superseded { key, by, origin, .. } => {
+                write!(
+                    formatter,
+                    "{origin}: `{key}` has no effect any more; set `{by}` instead (`nanobot onboard` refreshes the file)"
+                )
+            }
+            Self::Repeated { key, origin, first_line } => {
+                write!(formatter, "{origin}: `{key}` was already set to the same value in line {first_line}")
+            }
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! A document seen through the schema: canonical names first, then remarks, then plain values.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use crate::document::{Member, Node, Place};
+use crate::key::{KeyPath, camel};
+use crate::schema::{Shape, Standing};
+use crate::{ConfigError, Finding, Origin};
+
+/// Gives every key of the document its canonical name; entries of maps become known to `shape`.
+///
+/// Two spellings of one key are a finding when they say the same and an error when they do not;
+/// keys that nobody knows keep their spelling where folding would make two of them one.
+pub(crate) fn fold(
+    node: &mut Node,
+    shape: &mut Shape,
+    file: &Path,
+    findings: &mut Vec<Finding>,
+) -> Result<(), ConfigError> {
+    Folding { file, findings }.node(node, Some(shape), &KeyPath::default())
+}
+
+struct Folding<'a> {
+    file: &'a Path,
+    findings: &'a mut Vec<Finding>,
+}
+
+impl Folding<'_> {
+    fn node(&mut self, node: &mut Node, mut shape: Option<&mut Shape>, path: &KeyPath) -> Result<(), ConfigError> {
+        match node {
+            Node::Scalar { .. } => Ok(()),
+            Node::List(items) => {
+                let is_data = shape.is_some_and(|shape| shape.is_data());
+                for item in items.iter_mut().filter(|_| !is_data) {
+                    self.node(item, None, path)?;
+                }
+                Ok(())
+            }
+            Node::Object(members) => {
+                name_members(members, shape.as_deref_mut());
+                self.merge_repeated(members, path)?;
+                if shape.as_deref().is_some_and(Shape::is_data) {
+                    return Ok(());
+                }
+                for member in members {
+                    let below = shape.as_deref_mut().and_then(|shape| shape.child_mut(&member.name));
+                    self.node(&mut member.value, below, &path.child(&member.name))?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Leaves one member per name.
+    fn merge_repeated(&mut self, members: &mut Vec<Member>, path: &KeyPath) -> Result<(), ConfigError> {
+        let mut seen: Vec<Member> = Vec::with_capacity(members.len());
+        for member in members.drain(..) {
+            let Some(first) = seen.iter().find(|first| first.name == member.name) else {
+                seen.push(member);
+                continue;
+            };
+            let key = path.child(&member.name).to_string();
+            if first.value.to_value() != member.value.to_value() {
+                return Err(ConfigError::Conflict {
+                    path: self.file.to_path_buf(),
+                    key,
+                    first: first.written.clone(),
+                    first_line: first.place.line,
+                    second: member.written,
+                    second_line: member.place.line,
+                });
+            }
+            self.findings.push(Finding::Repeated {
+                key,
+                origin: in_file(self.file, member.place),
+                first_line: first.place.line,
+            });
+        }
+        *members = seen;
+        Ok(())
+    }
+}
+
+fn name_members(members: &mut [Member], mut shape: Option<&mut Shape>) {
+    if shape.as_deref().is_some_and(Shape::is_data) {
+        return;
+    }
+    for member in members.iter_mut() {
+        let value = matches!(member.value, Node::Object(_)).then(|| member.value.to_value());
+        let standing = shape.as_deref_mut().map_or_else(
+            || Standing::Unknown(camel(&member.written)),
+            |shape| shape.admit(&member.written, value.as_ref()),
+        );
+        (member.name, member.known) = match standing {
+            Standing::Known(name) => (name, true),
+            Standing::Unknown(name) => (name, false),
+        };
+    }
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for member in members.iter() {
+        *counts.entry(member.name.clone()).or_default() += 1;
+    }
+    for member in members.iter_mut().filter(|member| !member.known) {
+        if counts.get(&member.name).is_some_and(|count| *count > 1) {
+            member.name = member.written.clone();
+        }
+    }
+}
+
+/// Reports keys that nobody knows and keys that nobody reads yet. Blank values are nobody's
+/// intention and are passed over.
+pub(crate) fn review(node: &Node, shape: &Shape, file: &Path, findings: &mut Vec<Finding>) {
+    review_below(node, shape, file, &KeyPath::default(), findings);
+}
+
+fn review_below(node: &Node, shape: &Shape, file: &Path, path: &KeyPath, findings: &mut Vec<Finding>) {
+    if !shape.is_section() || shape.is_data() {
+        return;
+    }
+    for member in node.members().iter().filter(|member| !member.value.is_blank()) {
+        let origin = in_file(file, member.place);
+        match shape.child(&member.name) {
+            None => {
+                let key = path.child(&member.written).to_string();
+                let nearest = shape.nearest(&member.written);
+                findings.push(Finding::UnknownKey { key, origin, nearest });
+            }
+            Some(child) if child.is_later() => {
+                findings.push(Finding::NotRead { key: path.child(&member.name).to_string(), origin });
+            }
+            Some(child) => {
+                review_below(&member.value, child, file, &path.child(&member.name), findings);
+            }
+        }
+    }
+}
+
+/// The values of a document, and where each of them stands.
+#[derive(Debug, Default)]
+pub(crate) struct Values {
+    pub(crate) tree: Map<String, Value>,
+    pub(crate) places: BTreeMap<KeyPath, Place>,
+    /// Keys that are there but blank, and so count as absent.
+    pub(crate) blanks: BTreeMap<KeyPath, Place>,
+}
+
+/// The document as plain values without its blanks; people's data keeps them.
+pub(crate) fn values(node: &Node, shape: &Shape) -> Values {
+    let mut values = Values::default();
+    values.tree = values.object(node, Some(shape), &KeyPath::default());
+    values
+}
+
+impl Values {
+    fn object(&mut self, node: &Node, shape: Option<&Shape>, path: &KeyPath) -> Map<String, Value> {
+        let is_data = shape.is_some_and(Shape::is_data);
+        let mut tree = Map::new();
+        for member in node.members() {
+            let key = path.child(&member.name);
+            if member.value.is_blank() && !is_data {
+                self.blanks.insert(key, member.place);
+                continue;
+            }
+            self.places.insert(key.clone(), member.place);
+            let below = if is_data { shape } else { shape.and_then(|shape| shape.child(&member.name)) };
+            let value = match &member.value {
+                object @ Node::Object(_) => Value::Object(self.object(object, below, &key)),
+                other => other.to_value(),
+            };
+            tree.insert(member.name.clone(), value);
+        }
+        tree
+    }
+}
+
+pub(crate) fn in_file(file: &Path, place: Place) -> Origin {
+    Origin::File { path: file.to_path_buf(), line: place.line, column: place.column }
+}

@@ -1,0 +1,278 @@
+//! One source of settings: a tree of values, and who said each of them.
+//!
+//! The file's values arrive typed. The environment and the command line only have text, and text
+//! is read by what the section's default is: a default of `true` makes `false` a flag, a default
+//! of `""` keeps `123` text. Where there is no default to go by the text stays text until a
+//! section asks for something else (see `extract`).
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use figment::value::{Dict, Map as ProfileMap, Value as FigmentValue};
+use figment::{Metadata, Profile, Provider};
+use serde_json::{Map, Value};
+
+use crate::document::{self, Node, Place};
+use crate::fold::{self, Values, in_file};
+use crate::key::KeyPath;
+use crate::schema::{Shape, Standing};
+use crate::{ConfigError, Environment, Finding, Origin};
+
+const PREFIX: &str = "NANOBOT_";
+
+/// The sources, weakest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    Defaults,
+    File,
+    Environment,
+    CommandLine,
+}
+
+impl Source {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Defaults => "defaults",
+            Self::File => "file",
+            Self::Environment => "environment",
+            Self::CommandLine => "command line",
+        }
+    }
+
+    /// Whether values came as text, whatever they mean.
+    pub(crate) fn is_text(self) -> bool {
+        matches!(self, Self::Environment | Self::CommandLine)
+    }
+}
+
+/// The settings of one source.
+pub(crate) struct Layer {
+    pub(crate) source: Source,
+    pub(crate) tree: Map<String, Value>,
+    pub(crate) blanks: BTreeMap<KeyPath, Origin>,
+    origins: BTreeMap<KeyPath, Origin>,
+}
+
+impl Layer {
+    fn new(source: Source) -> Self {
+        Self { source, tree: Map::new(), blanks: BTreeMap::new(), origins: BTreeMap::new() }
+    }
+
+    /// The built-in values; last to be made, when all entries of maps are known.
+    pub(crate) fn defaults(shape: &Shape) -> Self {
+        let mut layer = Self::new(Source::Defaults);
+        if let Some(Value::Object(tree)) = shape.defaults() {
+            layer.tree = tree;
+        }
+        layer
+    }
+
+    pub(crate) fn file(values: Values, file: &Path) -> Self {
+        let placed = |places: BTreeMap<KeyPath, Place>| {
+            places.into_iter().map(|(key, place)| (key, in_file(file, place))).collect()
+        };
+        Self { source: Source::File, tree: values.tree, blanks: placed(values.blanks), origins: placed(values.places) }
+    }
+
+    /// `NANOBOT_A__B_C=…` sets `a.bC`. A variable without `__` is a setting only if its name is
+    /// a section and its value a JSON object.
+    pub(crate) fn environment(
+        environment: &Environment,
+        shape: &mut Shape,
+        findings: &mut Vec<Finding>,
+    ) -> Result<Self, ConfigError> {
+        let mut layer = Self::new(Source::Environment);
+        for (variable, text) in environment.variables() {
+            if !variable.to_ascii_uppercase().starts_with(PREFIX) {
+                continue;
+            }
+            let tail: String = variable.chars().skip(PREFIX.len()).collect();
+            let parts: Vec<&str> = tail.split("__").collect();
+            let is_object = text.trim_start().starts_with('{');
+            if parts.iter().any(|part| part.is_empty()) || (parts.len() < 2 && !is_object) {
+                continue;
+            }
+            let origin = Origin::Environment { variable: variable.to_owned() };
+            let spoken = Spoken::from_variable(shape, &parts, is_object);
+            if parts.len() < 2 && spoken.unknown {
+                continue;
+            }
+            if spoken.unknown {
+                findings.push(Finding::UnknownKey {
+                    key: spoken.key.to_string(),
+                    origin: origin.clone(),
+                    nearest: spoken.nearest,
+                });
+            }
+            layer.say(spoken.key, text, origin, shape)?;
+        }
+        Ok(layer)
+    }
+
+    /// Dotted keys and their texts, later ones over earlier ones.
+    pub(crate) fn command_line(overrides: &[(String, String)], shape: &mut Shape) -> Result<Self, ConfigError> {
+        let mut layer = Self::new(Source::CommandLine);
+        for (option, text) in overrides {
+            let path = KeyPath::parse(option)?;
+            let is_object = text.trim_start().starts_with('{');
+            let spoken = Spoken::from_key(shape, &path, is_object);
+            if spoken.unknown {
+                return Err(ConfigError::UnknownKey { key: option.clone(), nearest: spoken.nearest });
+            }
+            let origin = Origin::CommandLine { option: option.clone() };
+            layer.say(spoken.key, text, origin, shape)?;
+        }
+        Ok(layer)
+    }
+
+    fn say(&mut self, key: KeyPath, text: &str, origin: Origin, shape: &mut Shape) -> Result<(), ConfigError> {
+        if text.is_empty() {
+            self.blanks.insert(key, origin);
+            return Ok(());
+        }
+        let mut unknown = Shape::default();
+        let below = shape.at_mut(key.parts()).unwrap_or(&mut unknown);
+        let value = match (below.leaf_default(), document::scan(text)) {
+            (None | Some(Value::Null | Value::Object(_)), Ok(mut node @ Node::Object(_))) => {
+                let place = Path::new(key.last());
+                fold::fold(&mut node, below, place, &mut Vec::new())?;
+                Value::Object(fold::values(&node, below).tree)
+            }
+            (hint, _) => typed(text, hint),
+        };
+        insert(&mut self.tree, key.parts(), value);
+        self.origins.insert(key, origin);
+        Ok(())
+    }
+
+    /// Who said the value at this path, or said the object that it is in.
+    pub(crate) fn origin(&self, path: &KeyPath) -> Origin {
+        let mut here = Some(path.clone());
+        while let Some(key) = here {
+            if let Some(origin) = self.origins.get(&key) {
+                return origin.clone();
+            }
+            here = key.parent();
+        }
+        Origin::Default
+    }
+
+    pub(crate) fn value(&self, path: &[String]) -> Option<&Value> {
+        value_at(&self.tree, path)
+    }
+}
+
+/// The value at a path of keys.
+pub(crate) fn value_at<'a>(tree: &'a Map<String, Value>, path: &[String]) -> Option<&'a Value> {
+    let (first, rest) = path.split_first()?;
+    rest.iter().try_fold(tree.get(first)?, |value, part| value.get(part))
+}
+
+impl Provider for Layer {
+    fn metadata(&self) -> Metadata {
+        Metadata::named(self.source.name())
+    }
+
+    fn data(&self) -> Result<ProfileMap<Profile, Dict>, figment::Error> {
+        let dict = FigmentValue::serialize(&self.tree)?.into_dict().unwrap_or_default();
+        Ok(Profile::Default.collect(dict))
+    }
+}
+
+/// Text read as what its key's default is; text that does not fit stays text.
+pub(crate) fn typed(text: &str, hint: Option<&Value>) -> Value {
+    let json = || serde_json::from_str::<Value>(text).ok();
+    let read = match hint {
+        Some(Value::Bool(_)) => flag(text).map(Value::Bool),
+        Some(Value::Number(_)) => json().filter(Value::is_number),
+        Some(Value::Array(_)) => json().filter(Value::is_array),
+        Some(Value::Object(_)) => json().filter(Value::is_object),
+        Some(Value::String(_) | Value::Null) | None => None,
+    };
+    read.unwrap_or_else(|| Value::from(text))
+}
+
+fn flag(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "1" | "yes" | "on" => Some(true),
+        "false" | "0" | "no" | "off" => Some(false),
+        _ => None,
+    }
+}
+
+/// A key as somebody said it outside the file, found in the schema.
+struct Spoken {
+    key: KeyPath,
+    unknown: bool,
+    nearest: Option<String>,
+}
+
+impl Spoken {
+    fn from_variable(shape: &mut Shape, parts: &[&str], is_object: bool) -> Self {
+        Self::find(shape, parts, is_object, Shape::name_from_variable)
+    }
+
+    fn from_key(shape: &mut Shape, path: &KeyPath, is_object: bool) -> Self {
+        let parts: Vec<&str> = path.parts().iter().map(String::as_str).collect();
+        Self::find(shape, &parts, is_object, |_, part| part.to_owned())
+    }
+
+    fn find(shape: &mut Shape, parts: &[&str], is_object: bool, name_of: impl Fn(&Shape, &str) -> String) -> Self {
+        let mut level = Some(shape);
+        let mut spoken = Self { key: KeyPath::default(), unknown: false, nearest: None };
+        let empty = Value::Object(Map::new());
+        for (index, part) in parts.iter().enumerate() {
+            let Some(here) = level.take() else {
+                spoken.key = spoken.key.child(&crate::key::camel(&name_of(&Shape::default(), part)));
+                continue;
+            };
+            if here.is_data() {
+                spoken.key = spoken.key.child(part);
+                level = Some(here);
+                continue;
+            }
+            let name = name_of(here, part);
+            let holds_object = is_object || index + 1 < parts.len();
+            match here.admit(&name, holds_object.then_some(&empty)) {
+                Standing::Known(name) => {
+                    spoken.key = spoken.key.child(&name);
+                    level = here.child_mut(&name);
+                }
+                Standing::Unknown(name) => {
+                    if here.is_section() {
+                        spoken.unknown = true;
+                        spoken.nearest = here.nearest(&name);
+                    }
+                    spoken.key = spoken.key.child(&name);
+                }
+            }
+        }
+        spoken
+    }
+}
+
+fn insert(tree: &mut Map<String, Value>, path: &[String], value: Value) {
+    let Some((name, rest)) = path.split_first() else {
+        return;
+    };
+    if rest.is_empty() {
+        match (tree.get_mut(name), value) {
+            (Some(Value::Object(old)), Value::Object(new)) => {
+                for (key, value) in new {
+                    insert(old, &[key], value);
+                }
+            }
+            (_, value) => {
+                tree.insert(name.clone(), value);
+            }
+        }
+        return;
+    }
+    let below = tree.entry(name.clone()).or_insert(Value::Null);
+    if !below.is_object() {
+        *below = Value::Object(Map::new());
+    }
+    if let Value::Object(below) = below {
+        insert(below, rest, value);
+    }
+}

@@ -1,0 +1,52 @@
+//! Older keys read as today's, in memory; a file changes only when it is saved.
+
+use std::path::Path;
+
+use crate::Finding;
+use crate::document::Node;
+use crate::fold::in_file;
+use crate::upstream::{DROPPED, RENAMED};
+
+/// Moves every older key of the document to its successor and says so.
+///
+/// A successor that is set counts, and the older key goes. An older key stays where it is when
+/// something that is not an object sits where its successor belongs; that is reported elsewhere.
+pub(crate) fn migrate(root: &mut Node, file: &Path, findings: &mut Vec<Finding>) {
+    for renamed in RENAMED {
+        let (from, to) = (parts(renamed.from), parts(renamed.to));
+        let Some(member) = root.take(&from) else {
+            continue;
+        };
+        if member.value.is_blank() {
+            continue;
+        }
+        let origin = in_file(file, member.place);
+        if root.at(&to).is_some_and(|node| !node.is_blank()) {
+            findings.push(Finding::Superseded {
+                key: renamed.from.to_owned(),
+                by: renamed.to.to_owned(),
+                origin,
+                successor_set: true,
+            });
+        } else if root.put(&to, member.place, member.value.clone()) {
+            findings.push(Finding::Migrated { from: renamed.from.to_owned(), to: renamed.to.to_owned(), origin });
+        } else {
+            root.put(&from, member.place, member.value);
+        }
+    }
+    if let Some(member) = root.take(&parts(DROPPED.from))
+        && !member.value.is_blank()
+    {
+        let successor = root.at(&parts(DROPPED.to));
+        findings.push(Finding::Superseded {
+            key: DROPPED.from.to_owned(),
+            by: DROPPED.to.to_owned(),
+            origin: in_file(file, member.place),
+            successor_set: successor.is_some_and(|node| !node.is_blank()),
+        });
+    }
+}
+
+fn parts(path: &str) -> Vec<String> {
+    path.split('.').map(str::to_owned).collect()
+}

@@ -1,0 +1,247 @@
+//! Which layer wins, how text gets its type, and what is said about it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use nanobot_config::{ConfigError, Environment, Loader, Origin, Paths};
+use serde_json::json;
+
+use crate::home::{AgentDefaults, Exec, Gateway, Home, McpServer, Provider, Tools, schema};
+
+#[test]
+fn a_stronger_layer_wins_and_is_named() {
+    let file = r#"{"gateway": {"port": 1}}"#;
+    let variable = ("NANOBOT_GATEWAY__PORT", "2");
+    let option = ("gateway.port", "3");
+    // file, environment, command line; the port in force; who set it
+    let table = [
+        (false, false, false, 18790, "built-in default"),
+        (true, false, false, 1, "~/config.json:1:14"),
+        (false, true, false, 2, "environment variable NANOBOT_GATEWAY__PORT"),
+        (true, true, false, 2, "environment variable NANOBOT_GATEWAY__PORT"),
+        (false, false, true, 3, "command line (gateway.port)"),
+        (true, false, true, 3, "command line (gateway.port)"),
+        (true, true, true, 3, "command line (gateway.port)"),
+    ];
+    for (in_file, in_environment, on_command_line, port, origin) in table {
+        let mut home = if in_file { Home::with(file) } else { Home::empty() };
+        if in_environment {
+            home = home.variable(variable.0, variable.1);
+        }
+        if on_command_line {
+            home = home.option(option.0, option.1);
+        }
+        let config = home.load().unwrap();
+        let gateway: Gateway = config.section("gateway").unwrap();
+        let expected = Gateway { port, ..Gateway::default() };
+        assert_eq!(gateway, expected);
+        assert_eq!(home.tilde(&config.origin("gateway.port").unwrap()), origin);
+    }
+}
+
+#[test]
+fn blank_counts_as_absent_in_every_layer() {
+    let home = Home::with(r#"{"agents": {"defaults": {"model": "", "maxTokens": null}}, "gateway": null}"#)
+        .variable("NANOBOT_GATEWAY__HOST", "");
+    let config = home.load().unwrap();
+    assert_eq!(config.section::<AgentDefaults>("agents.defaults").unwrap(), AgentDefaults::default());
+    assert_eq!(config.section::<Gateway>("gateway").unwrap(), Gateway::default());
+    assert!(!config.is_set("agents.defaults.model").unwrap());
+    assert_eq!(config.findings(), []);
+}
+
+#[test]
+fn text_without_a_type_becomes_what_the_section_wants() {
+    let home = Home::with(r#"{"gateway": {"port": "${PORT}"}, "agents": {"defaults": {"temperature": "${WARM}"}}}"#)
+        .variable("PORT", "8080")
+        .variable("WARM", "1")
+        .variable("NANOBOT_TOOLS__RESTRICT_TO_WORKSPACE", "No")
+        .variable("NANOBOT_TOOLS__ALLOWED_PATHS", r#"["/a", "/b"]"#)
+        .variable("NANOBOT_TOOLS__EXEC__PATH_APPEND", "123")
+        .variable("NANOBOT_PROVIDERS__OPENAI__API_BASE", "456")
+        .variable("NANOBOT_AGENTS__DEFAULTS__MAX_CONCURRENT_TURNS", "5")
+        .variable("NANOBOT_AGENTS", r#"{"defaults": {"max_tokens": 7}}"#);
+    let config = home.load().unwrap();
+    assert_eq!(
+        config.section::<Tools>("tools").unwrap(),
+        Tools {
+            restrict_to_workspace: false,
+            allowed_paths: vec!["/a".into(), "/b".into()],
+            exec: Exec { timeout: 0, path_append: "123".into() },
+        }
+    );
+    assert_eq!(
+        config.section::<Provider>("providers.openai").unwrap(),
+        Provider { api_base: Some("456".into()), ..Provider::default() }
+    );
+    assert_eq!(
+        config.section::<AgentDefaults>("agents.defaults").unwrap(),
+        AgentDefaults { temperature: 1.0, max_concurrent_turns: Some(5), max_tokens: 7, ..AgentDefaults::default() }
+    );
+    assert_eq!(config.section::<Gateway>("gateway").unwrap().port, 8080);
+}
+
+#[test]
+fn text_that_fits_nothing_stops_and_names_the_variable() {
+    let table = [
+        (
+            "NANOBOT_TOOLS__RESTRICT_TO_WORKSPACE",
+            "perhaps",
+            "`tools.restrictToWorkspace` is the text \"perhaps\", but true or false is wanted",
+        ),
+        ("NANOBOT_TOOLS__ALLOWED_PATHS", "/a", "`tools.allowedPaths` is the text \"/a\", but a list […] is wanted"),
+        (
+            "NANOBOT_TOOLS__EXEC__TIMEOUT",
+            "-1",
+            "`tools.exec.timeout` is the number -1, but a whole number, zero or more is wanted",
+        ),
+    ];
+    for (variable, text, message) in table {
+        let config = Home::empty().variable(variable, text).load().unwrap();
+        let error = config.section::<Tools>("tools").unwrap_err();
+        assert_eq!(error.to_string(), format!("environment variable {variable}: {message}"));
+    }
+}
+
+#[test]
+fn references_are_resolved_in_memory_and_only_where_they_are_asked_for() {
+    let home = Home::with(
+        r#"{
+  "providers": {"openai": {"apiKey": "pre-${KEY}", "extraHeaders": {"X-A": "${KEY}"}},
+                "mine": {"apiKey": "${MISSING}"}},
+  "tools": {"mcpServers": {"files": {"env": {"EMPTY": "", "K": "${KEY}"}}}}
+}"#,
+    )
+    .variable("KEY", "word")
+    .variable("NANOBOT_PROVIDERS__OPENAI__API_BASE", "literal-${KEY}");
+    let config = home.load().unwrap();
+    assert_eq!(
+        config.section::<Provider>("providers.openai").unwrap(),
+        Provider {
+            api_key: "pre-word".into(),
+            api_base: Some("literal-${KEY}".into()),
+            extra_headers: Some(BTreeMap::from([("X-A".into(), "word".into())])),
+        }
+    );
+    let server: McpServer = config.section("tools.mcpServers.files").unwrap();
+    assert_eq!(server.env, BTreeMap::from([("EMPTY".into(), String::new()), ("K".into(), "word".into())]));
+    let error = config.section::<Provider>("providers.mine").unwrap_err();
+    assert_eq!(
+        home.tilde(&error),
+        "~/config.json:3:26: `providers.mine.apiKey` refers to ${MISSING}, which is not set in the environment"
+    );
+    assert!(config.draft().text().contains("pre-${KEY}"));
+}
+
+#[test]
+fn a_secret_is_in_no_message() {
+    let home = Home::with(
+        r#"{"providers": {"openai": {"apiKey": {"a": "hunter2"}, "apiBase": ["hunter2"]}}, "gateway": {"port": "${PASS}"}}"#,
+    )
+    .variable("PASS", "hunter2");
+    let config = home.load().unwrap();
+    let errors = [
+        config.section::<Provider>("providers.openai").unwrap_err(),
+        config.section::<Gateway>("gateway").unwrap_err(),
+    ];
+    for error in errors {
+        assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
+    }
+    assert!(!format!("{config:?} {:?}", home.environment()).contains("hunter2"));
+}
+
+#[test]
+fn an_override_of_no_key_is_refused_with_the_nearest() {
+    let error = Home::empty().option("gateway.prot", "1").load().unwrap_err();
+    assert_eq!(error.to_string(), "there is no key `gateway.prot`; did you mean `port`?");
+}
+
+#[test]
+fn a_named_file_has_to_exist_and_the_default_one_need_not() {
+    let home = Home::empty();
+    let config = home.load().unwrap();
+    assert_eq!((config.has_file(), config.workspace().unwrap()), (false, home.paths().default_workspace));
+    let paths = Paths::resolve(&home.environment(), Some(Path::new("other.json"))).unwrap();
+    let error = Loader::new(schema(), paths, home.environment()).load().unwrap_err();
+    assert!(matches!(error, ConfigError::Missing { path } if path == Path::new("/work/other.json")));
+}
+
+#[test]
+fn data_follows_the_file_and_the_home_follows_its_variable() {
+    let ann = |variables: &[(&str, &str)]| {
+        let variables = variables.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+        Environment::new(variables, Some("/people/ann".into()), "/work".into())
+    };
+    let plain = Paths::resolve(&ann(&[]), None).unwrap();
+    assert_eq!(plain.config_file, Path::new("/people/ann/.nanobot/config.json"));
+    assert_eq!(plain.data_dir, plain.home);
+    let moved = Paths::resolve(&ann(&[("NANOBOT_HOME", "/srv/bot")]), Some(Path::new("~/b/c.json"))).unwrap();
+    assert_eq!(
+        [&moved.home, &moved.data_dir, &moved.state_db, &moved.history, &moved.logs],
+        [
+            Path::new("/srv/bot"),
+            Path::new("/people/ann/b"),
+            Path::new("/people/ann/b/state.db"),
+            Path::new("/srv/bot/history/cli_history"),
+            Path::new("/people/ann/b/logs"),
+        ]
+    );
+    let table = [
+        ("~/.nanobot/workspace", "/srv/bot/workspace"),
+        ("~/notes", "/people/ann/notes"),
+        ("/abs", "/abs"),
+        ("here/./there", "/work/here/there"),
+        ("~", "/people/ann"),
+    ];
+    for (text, path) in table {
+        assert_eq!(moved.expand(text), Path::new(path), "{text}");
+    }
+    let nobody = Environment::new([], None, "/work".into());
+    assert!(matches!(Paths::resolve(&nobody, None), Err(ConfigError::NoHome)));
+}
+
+#[test]
+fn an_explanation_has_every_layer_and_no_secret() {
+    let home = Home::with(
+        r#"{
+  "providers": {"openai": {"apiKey": "abc", "apiBase": ""}},
+  "agents": {"defaults": {"model": "m", "botName": "Bo"}}
+}"#,
+    )
+    .variable("NANOBOT_AGENTS__DEFAULTS__MODEL", "n");
+    let config = home.load().unwrap();
+    let told = |key: &str| {
+        let lines: Vec<String> =
+            config.explain(key).unwrap().iter().map(|explanation| home.tilde(explanation)).collect();
+        lines.join("\n")
+    };
+    assert_eq!(
+        told("agents.defaults.model"),
+        "agents.defaults.model = \"n\"\n  set by     environment variable NANOBOT_AGENTS__DEFAULTS__MODEL\n  default    \"anthropic/claude-opus-4-5\"\n  overrides  \"m\" from ~/config.json:3:27"
+    );
+    assert_eq!(
+        told("providers.openai"),
+        "providers.openai.apiBase = null\n  set by     built-in default\n  default    null\n  blank      ~/config.json:2:45 (counts as absent)\n\
+         providers.openai.apiKey = \"***\"\n  set by     ~/config.json:2:28\n  default    \"\"\n\
+         providers.openai.extraHeaders = null\n  set by     built-in default\n  default    null"
+    );
+    assert_eq!(
+        told("agents.defaults.bot_name"),
+        "agents.defaults.botName = \"Bo\"\n  set by     ~/config.json:3:41\n  default    (not set)\n  note       kept, but not read by this version"
+    );
+    let error = config.explain("agents.defaults.maxToken").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "there is no key `agents.defaults.maxToken`; did you mean `agents.defaults.maxTokens`?"
+    );
+    assert_eq!(config.show()["providers"], json!({"openai": {"apiBase": null, "apiKey": "***", "extraHeaders": null}}));
+}
+
+#[test]
+fn an_origin_can_be_taken_apart() {
+    let home = Home::with("{\n  \"gateway\": {\"port\": 5}\n}");
+    let config = home.load().unwrap();
+    let expected = Origin::File { path: home.file(), line: 2, column: 15 };
+    assert_eq!(config.origin("gateway.port").unwrap(), expected);
+    assert_eq!(config.origin("gateway.host").unwrap(), Origin::Default);
+}

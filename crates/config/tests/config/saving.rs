@@ -1,0 +1,146 @@
+//! Saving loses nothing, and never half a file.
+
+use std::fs;
+
+use chrono::{DateTime, TimeZone as _, Utc};
+use nanobot_config::{ConfigError, Saved};
+use serde_json::json;
+
+use crate::home::Home;
+
+fn noon() -> DateTime<Utc> {
+    Utc.with_ymd_and_hms(2026, 3, 16, 12, 0, 0).unwrap()
+}
+
+const OLD: &str = r#"{
+    "zebra": {"b_c": [1, {"x_y": null}], "ä": "é"},
+    "agents": {"defaults": {"memory_window": 50, "max_tokens": 5, "model": "${MODEL}", "dream": {"model": "d"}}},
+    "tools": {"exec": {"restrictToWorkspace": false, "timeout": 60}, "my_enabled": true},
+    "channels": {"transcription_provider": "groq", "telegram": {"allow_from": ["1"], "room_names": {"a_b": 1}}}
+}"#;
+
+#[test]
+fn a_save_migrates_and_keeps_the_rest_where_it_was() {
+    let home = Home::with(OLD);
+    let config = home.load().unwrap();
+    let mut draft = config.draft();
+    draft.set("gateway.port", &json!(8080)).unwrap();
+    draft.set("agents.defaults.max-tokens", &json!(6)).unwrap();
+    draft.fill("channels.telegram", &json!({"allowFrom": [], "token": ""})).unwrap();
+    let backup = home.directory.path().join("config.json.bak-20260316T120000Z");
+    let saved = draft.save(noon()).unwrap();
+    assert_eq!(saved, Saved::Written { backup: Some(backup.clone()) });
+    assert_eq!(fs::read_to_string(&backup).unwrap(), OLD);
+    let new = r#"{
+  "zebra": {
+    "b_c": [
+      1,
+      {
+        "x_y": null
+      }
+    ],
+    "ä": "é"
+  },
+  "agents": {
+    "defaults": {
+      "maxTokens": 6,
+      "model": "${MODEL}",
+      "dream": {
+        "modelOverride": "d"
+      }
+    }
+  },
+  "tools": {
+    "exec": {
+      "timeout": 60
+    },
+    "restrictToWorkspace": false,
+    "my": {
+      "enable": true
+    }
+  },
+  "channels": {
+    "telegram": {
+      "allowFrom": [
+        "1"
+      ],
+      "room_names": {
+        "a_b": 1
+      },
+      "token": ""
+    }
+  },
+  "transcription": {
+    "provider": "groq"
+  },
+  "gateway": {
+    "port": 8080
+  }
+}
+"#;
+    assert_eq!(fs::read_to_string(home.file()).unwrap(), new);
+
+    let again = home.load().unwrap().draft();
+    assert_eq!(again.save(noon()).unwrap(), Saved::Unchanged);
+    let mut third = home.load().unwrap().draft();
+    assert!(third.remove("zebra").unwrap());
+    assert!(!third.remove("zebra").unwrap());
+    let second_backup = home.directory.path().join("config.json.bak-20260316T120000Z-2");
+    assert_eq!(third.save(noon()).unwrap(), Saved::Written { backup: Some(second_backup) });
+}
+
+#[test]
+fn the_environment_and_the_command_line_are_never_written() {
+    let home = Home::empty().variable("NANOBOT_GATEWAY__PORT", "1").option("gateway.host", "h");
+    let mut draft = home.load().unwrap().draft();
+    draft.set("agents.defaults.model", &json!("m")).unwrap();
+    assert_eq!(draft.save(noon()).unwrap(), Saved::Written { backup: None });
+    assert_eq!(
+        fs::read_to_string(home.file()).unwrap(),
+        "{\n  \"agents\": {\n    \"defaults\": {\n      \"model\": \"m\"\n    }\n  }\n}\n"
+    );
+}
+
+#[test]
+fn a_file_that_changed_meanwhile_is_left_alone() {
+    let home = Home::with("{}");
+    let mut draft = home.load().unwrap().draft();
+    draft.set("gateway.port", &json!(1)).unwrap();
+    fs::write(home.file(), "{\"gateway\": {}}").unwrap();
+    let error = draft.save(noon()).unwrap_err();
+    assert!(matches!(error, ConfigError::ChangedOnDisk { .. }), "{error}");
+    assert_eq!(fs::read_to_string(home.file()).unwrap(), "{\"gateway\": {}}");
+    assert_eq!(fs::read_dir(home.directory.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn what_is_in_the_way_is_not_overwritten() {
+    let home = Home::with(r#"{"tools": {"my": 1, "myEnabled": true}, "gateway": {"port": 1}}"#);
+    let mut draft = home.load().unwrap().draft();
+    let error = draft.set("gateway.port.x", &json!(1)).unwrap_err();
+    assert!(matches!(error, ConfigError::BadKey { .. }), "{error}");
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(&draft.text()).unwrap(),
+        json!({"tools": {"my": 1, "myEnabled": true}, "gateway": {"port": 1}})
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn the_file_and_its_backup_are_private_and_a_link_stays_a_link() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let home = Home::empty();
+    let elsewhere = home.directory.path().join("dotfiles.json");
+    fs::write(&elsewhere, "{}").unwrap();
+    fs::set_permissions(&elsewhere, fs::Permissions::from_mode(0o644)).unwrap();
+    symlink(&elsewhere, home.file()).unwrap();
+    let mut draft = home.load().unwrap().draft();
+    draft.set("gateway.port", &json!(1)).unwrap();
+    let Saved::Written { backup: Some(backup) } = draft.save(noon()).unwrap() else {
+        panic!("nothing was written");
+    };
+    assert!(home.file().is_symlink());
+    for file in [&elsewhere, &backup] {
+        assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}
