@@ -192,7 +192,7 @@ mod tests {
 
     use super::*;
 
-    fn row(segment: Value) -> Row {
+    fn row(segment: &Value) -> Row {
         Row { id: "x".to_owned(), json: json!({"http": {"status": 200, "segments": [segment]}}) }
     }
 
@@ -212,14 +212,14 @@ mod tests {
             (json!({"close": "rst"}), vec![Step::Reset]),
         ];
         for (segment, steps) in table {
-            assert_eq!(row(segment.clone()).response().unwrap().steps, steps, "{segment}");
+            assert_eq!(row(&segment).response().unwrap().steps, steps, "{segment}");
         }
     }
 
     #[test]
     fn unknown_segments_are_refused() {
         for segment in [json!({"u": 1}), json!({"close": "door"}), json!({"b64": "?"})] {
-            assert!(row(segment.clone()).response().is_err(), "{segment}");
+            assert!(row(&segment).response().is_err(), "{segment}");
         }
     }
 }

@@ -11,6 +11,7 @@ mod request;
 mod response;
 mod server;
 
+pub(crate) use connection::find;
 pub use request::Request;
 pub use response::{Framing, Response, Step};
 pub use server::Server;

@@ -5,15 +5,22 @@
 //! nothing here asserts, and nothing outside tests depends on it.
 
 mod error;
+mod json;
+mod provider;
 mod reply;
 mod script;
 mod sync;
+mod websocket;
 
+pub mod channel;
 pub mod corpus;
 pub mod http;
 pub mod model_server;
 
+pub use channel::RecordingChannel;
 pub use error::TestkitError;
 pub use model_server::ModelServer;
-pub use reply::{Reply, ScriptedCall, ScriptedUsage};
+pub use provider::ScriptedProvider;
+pub use reply::{Reply, ScriptedCall};
 pub use sync::WAIT_LIMIT;
+pub use websocket::WebSocketClient;

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use nanobot_types::Usage;
 use serde_json::Value;
 
 use crate::TestkitError;
@@ -32,7 +33,7 @@ pub(crate) struct Answer {
     pub(crate) delay: Duration,
     pub(crate) calls: Vec<ScriptedCall>,
     pub(crate) finish: Option<String>,
-    pub(crate) usage: ScriptedUsage,
+    pub(crate) usage: Usage,
     pub(crate) ending: Ending,
 }
 
@@ -91,27 +92,9 @@ impl ScriptedCall {
     }
 }
 
-/// Token counts of a scripted answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ScriptedUsage {
-    /// Tokens of the whole prompt, cached ones included.
-    pub prompt: u64,
-    /// Tokens of the answer, reasoning included.
-    pub completion: u64,
-    /// Prompt tokens read from the cache.
-    pub cached: u64,
-    /// Prompt tokens written to the cache (told by Anthropic only).
-    pub cache_written: u64,
-    /// Completion tokens spent on reasoning (told by OpenAI only).
-    pub reasoning: u64,
-}
-
-impl Default for ScriptedUsage {
-    /// Ten in, five out, nothing cached.
-    fn default() -> Self {
-        Self { prompt: 10, completion: 5, cached: 0, cache_written: 0, reasoning: 0 }
-    }
-}
+/// What an answer costs unless it says otherwise: ten tokens in, five out, nothing cached.
+const USUAL: Usage =
+    Usage { prompt_tokens: 10, completion_tokens: 5, cached_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0 };
 
 impl Reply {
     /// A text in one piece.
@@ -133,7 +116,7 @@ impl Reply {
             delay: Duration::ZERO,
             calls: Vec::new(),
             finish: None,
-            usage: ScriptedUsage::default(),
+            usage: USUAL,
             ending: Ending::Complete,
         })))
     }
@@ -198,16 +181,17 @@ impl Reply {
     }
 
     /// The same with reasoning before the text: `reasoning_content` for OpenAI, a thinking block with
-    /// that signature for Anthropic.
+    /// that signature for Anthropic, and both in process unless the signature is empty.
     #[must_use]
     pub fn with_reasoning(self, text: impl Into<String>, signature: impl Into<String>) -> Self {
         let reasoning = Reasoning { text: text.into(), signature: signature.into() };
         self.answer(|answer| answer.reasoning = Some(reasoning))
     }
 
-    /// The same with these token counts.
+    /// The same with these token counts. Each shape tells of them what its vendor tells: cache writes are
+    /// Anthropic's, reasoning tokens OpenAI's.
     #[must_use]
-    pub fn with_usage(self, usage: ScriptedUsage) -> Self {
+    pub fn with_usage(self, usage: Usage) -> Self {
         self.answer(|answer| answer.usage = usage)
     }
 

@@ -181,7 +181,8 @@ fn parse_head(head: &str) -> io::Result<Request> {
     Ok(Request { method: method.to_owned(), target: target.to_owned(), headers, body: Bytes::new() })
 }
 
-fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+/// Where `needle` begins.
+pub(crate) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack.windows(needle.len()).position(|window| window == needle)
 }
 

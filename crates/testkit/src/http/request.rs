@@ -24,6 +24,21 @@ impl Request {
         self.target.split_once('?').map_or(self.target.as_str(), |(path, _)| path)
     }
 
+    /// The path with its percent-encoding undone, `%2F` included.
+    #[must_use]
+    pub fn decoded_path(&self) -> String {
+        let mut bytes = Vec::new();
+        let mut rest = self.path();
+        while let Some((before, after)) = rest.split_once('%') {
+            bytes.extend_from_slice(before.as_bytes());
+            let code = after.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+            bytes.push(code.unwrap_or(b'%'));
+            rest = if code.is_some() { after.get(2..).unwrap_or_default() } else { after };
+        }
+        bytes.extend_from_slice(rest.as_bytes());
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
     /// The query's pairs, decoded.
     #[must_use]
     pub fn query(&self) -> Vec<(String, String)> {

@@ -1,11 +1,13 @@
 //! An answer in the shape of Anthropic's messages.
 
+use nanobot_types::Usage;
 use serde_json::{Value, json};
 
 use super::Echo;
 use super::frames::{Frames, event};
 use super::openai::halves;
-use crate::reply::{Answer, ScriptedUsage};
+use crate::json::set;
+use crate::reply::Answer;
 
 /// A whole `message`.
 pub(super) fn message(echo: &Echo, answer: &Answer) -> Value {
@@ -24,17 +26,16 @@ pub(super) fn message(echo: &Echo, answer: &Answer) -> Value {
             "type": "tool_use", "id": echo.call_id(call.id.as_deref(), index), "name": call.name, "input": input,
         }));
     }
-    let mut message = start(echo, answer.usage);
-    message["content"] = Value::Array(content);
-    message["stop_reason"] = json!(stop_reason(answer));
-    message["usage"]["output_tokens"] = json!(answer.usage.completion);
+    let mut message = start(echo, answer.usage, answer.usage.completion_tokens);
+    set(&mut message, "content", content);
+    set(&mut message, "stop_reason", stop_reason(answer));
     message
 }
 
 /// The events of a streamed `message`.
 pub(super) fn frames(echo: &Echo, answer: &Answer) -> Frames {
     let mut frames = Frames::new(|kind, message| event(Some("error"), &error(kind, message)));
-    frames.push(named("message_start", json!({"message": start(echo, answer.usage)})));
+    frames.push(named("message_start", json!({"message": start(echo, answer.usage, 1)})));
     frames.push(named("ping", json!({})));
     let mut index = 0;
     if let Some(reasoning) = &answer.reasoning {
@@ -62,7 +63,7 @@ pub(super) fn frames(echo: &Echo, answer: &Answer) -> Frames {
         index += 1;
     }
     let delta = json!({"stop_reason": stop_reason(answer), "stop_sequence": null});
-    let usage = json!({"output_tokens": answer.usage.completion});
+    let usage = json!({"output_tokens": answer.usage.completion_tokens});
     frames.push_close(named("message_delta", json!({"delta": delta, "usage": usage})));
     frames.push_close(named("message_stop", json!({})));
     frames
@@ -89,7 +90,7 @@ pub(super) fn status_error(status: u16, code: Option<&str>, message: &str) -> Va
     error(code.unwrap_or(kind), message)
 }
 
-fn start(echo: &Echo, usage: ScriptedUsage) -> Value {
+fn start(echo: &Echo, usage: Usage, written_so_far: u64) -> Value {
     json!({
         "id": format!("msg_{}", echo.number),
         "type": "message",
@@ -99,10 +100,10 @@ fn start(echo: &Echo, usage: ScriptedUsage) -> Value {
         "stop_reason": null,
         "stop_sequence": null,
         "usage": {
-            "input_tokens": usage.prompt.saturating_sub(usage.cached + usage.cache_written),
-            "cache_creation_input_tokens": usage.cache_written,
-            "cache_read_input_tokens": usage.cached,
-            "output_tokens": 1,
+            "input_tokens": usage.prompt_tokens.saturating_sub(usage.cached_tokens + usage.cache_write_tokens),
+            "cache_creation_input_tokens": usage.cache_write_tokens,
+            "cache_read_input_tokens": usage.cached_tokens,
+            "output_tokens": written_so_far,
         },
     })
 }
@@ -139,6 +140,6 @@ fn block_stop(index: usize) -> String {
 }
 
 fn named(name: &str, mut data: Value) -> String {
-    data["type"] = json!(name);
+    set(&mut data, "type", name);
     event(Some(name), &data)
 }

@@ -1,10 +1,12 @@
 //! An answer in the shape of OpenAI's chat completions.
 
+use nanobot_types::Usage;
 use serde_json::{Value, json};
 
 use super::Echo;
 use super::frames::{Frames, event};
-use crate::reply::{Answer, ScriptedUsage};
+use crate::json::set;
+use crate::reply::Answer;
 
 const CREATED: u64 = 1_700_000_000;
 
@@ -13,10 +15,10 @@ pub(super) fn message(echo: &Echo, answer: &Answer) -> Value {
     let text = answer.text();
     let mut message = json!({"role": "assistant", "content": text});
     if text.is_empty() && !answer.calls.is_empty() {
-        message["content"] = Value::Null;
+        set(&mut message, "content", Value::Null);
     }
     if let Some(reasoning) = &answer.reasoning {
-        message["reasoning_content"] = json!(reasoning.text);
+        set(&mut message, "reasoning_content", reasoning.text.as_str());
     }
     if !answer.calls.is_empty() {
         let calls = answer.calls.iter().enumerate().map(|(index, call)| {
@@ -26,7 +28,7 @@ pub(super) fn message(echo: &Echo, answer: &Answer) -> Value {
                 "function": {"name": call.name, "arguments": call.arguments},
             })
         });
-        message["tool_calls"] = calls.collect();
+        set(&mut message, "tool_calls", calls.collect::<Value>());
     }
     json!({
         "id": format!("chatcmpl-{}", echo.number),
@@ -61,7 +63,7 @@ pub(super) fn frames(echo: &Echo, answer: &Answer) -> Frames {
     frames.push_close(chunk(echo, &json!({}), Some(answer.finish_reason())));
     if echo.usage_chunk {
         let mut last = base(echo, json!([]));
-        last["usage"] = usage(answer.usage);
+        set(&mut last, "usage", usage(answer.usage));
         frames.push_close(event(None, &last));
     }
     frames.push_close("data: [DONE]\n\n".to_owned());
@@ -89,7 +91,7 @@ fn chunk(echo: &Echo, delta: &Value, finish: Option<&str>) -> String {
     let choice = json!({"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish});
     let mut chunk = base(echo, json!([choice]));
     if echo.usage_chunk {
-        chunk["usage"] = Value::Null;
+        set(&mut chunk, "usage", Value::Null);
     }
     event(None, &chunk)
 }
@@ -101,17 +103,17 @@ fn base(echo: &Echo, choices: Value) -> Value {
         "created": CREATED,
         "model": echo.model,
     });
-    chunk["choices"] = choices;
+    set(&mut chunk, "choices", choices);
     chunk
 }
 
-fn usage(usage: ScriptedUsage) -> Value {
+fn usage(usage: Usage) -> Value {
     json!({
-        "prompt_tokens": usage.prompt,
-        "completion_tokens": usage.completion,
-        "total_tokens": usage.prompt + usage.completion,
-        "prompt_tokens_details": {"cached_tokens": usage.cached},
-        "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
     })
 }
 

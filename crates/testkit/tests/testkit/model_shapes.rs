@@ -1,7 +1,8 @@
 //! One reply, four shapes.
 
 use nanobot_testkit::model_server::Api;
-use nanobot_testkit::{ModelServer, Reply, ScriptedCall, ScriptedUsage};
+use nanobot_testkit::{ModelServer, Reply, ScriptedCall};
+use nanobot_types::Usage;
 use serde_json::{Value, json};
 
 use crate::client;
@@ -10,7 +11,13 @@ fn full_reply() -> Reply {
     Reply::deltas(["Hel", "lo"])
         .and_calls([ScriptedCall::new("read_file", &json!({"path": "a"}))])
         .with_reasoning("hm", "sig")
-        .with_usage(ScriptedUsage { prompt: 100, completion: 7, cached: 60, cache_written: 30, reasoning: 2 })
+        .with_usage(Usage {
+            prompt_tokens: 100,
+            completion_tokens: 7,
+            cached_tokens: 60,
+            cache_write_tokens: 30,
+            reasoning_tokens: 2,
+        })
 }
 
 async fn ask(server: &ModelServer, path: &str, mut body: Value) -> String {

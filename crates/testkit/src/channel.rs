@@ -1,0 +1,274 @@
+//! A channel without a platform: it records what is sent and delivers what a test says.
+
+use std::collections::VecDeque;
+use std::future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nanobot_channel::{
+    Admission, Channel, ChannelContext, ChannelError, ChannelName, ChatId, ChatKind, DeliveryContext,
+    DeliveryGuarantee, Dialect, Drafts, InboundMessage, Measure, OutboundMessage, OutboundPart, Sent, TextStyle,
+    Typing, async_trait,
+};
+
+use crate::TestkitError;
+use crate::sync::Watched;
+
+/// What goes wrong with one send.
+#[derive(Debug)]
+pub enum SendFault {
+    /// The part is not taken, and this is the error.
+    Refuse(ChannelError),
+    /// The part is taken (and recorded), and the error comes all the same.
+    TakeThenFail(ChannelError),
+    /// The send never returns.
+    Hang,
+}
+
+/// A [`Channel`] that keeps what it is told to send.
+///
+/// Plain text, 4,000 code points a part and best effort unless built otherwise; it has drafts and a
+/// typing indicator unless built [without](RecordingChannel::without_abilities).
+#[derive(Debug)]
+pub struct RecordingChannel {
+    name: ChannelName,
+    style: TextStyle,
+    guarantee: DeliveryGuarantee,
+    has_abilities: bool,
+    record: Watched<Record>,
+}
+
+#[derive(Debug, Default)]
+struct Record {
+    context: Option<ChannelContext>,
+    runs: usize,
+    crash: Option<ChannelError>,
+    attempts: usize,
+    parts: Vec<OutboundPart>,
+    faults: VecDeque<SendFault>,
+    drafts: Vec<OutboundMessage>,
+    typing: Vec<ChatId>,
+}
+
+impl RecordingChannel {
+    /// A channel of that name.
+    #[must_use]
+    pub fn new(name: impl Into<ChannelName>) -> Self {
+        Self {
+            name: name.into(),
+            style: TextStyle { dialect: Dialect::Plain, measure: Measure::CodePoints, limit: 4000 },
+            guarantee: DeliveryGuarantee::BestEffort,
+            has_abilities: true,
+            record: Watched::default(),
+        }
+    }
+
+    /// The same with another text style.
+    #[must_use]
+    pub fn with_style(self, style: TextStyle) -> Self {
+        Self { style, ..self }
+    }
+
+    /// The same with another guarantee. It is a claim only: repeated sends are recorded as they come.
+    #[must_use]
+    pub fn with_guarantee(self, guarantee: DeliveryGuarantee) -> Self {
+        Self { guarantee, ..self }
+    }
+
+    /// The same without drafts and typing indicator.
+    #[must_use]
+    pub fn without_abilities(self) -> Self {
+        Self { has_abilities: false, ..self }
+    }
+
+    /// Lets the next send that has no fault yet go wrong.
+    pub fn fail_next(&self, fault: SendFault) {
+        self.record.change(|record| record.faults.push_back(fault));
+    }
+
+    /// Ends the running [`Channel::run`] (or the next one) with this error.
+    pub fn crash(&self, error: ChannelError) {
+        self.record.change(|record| record.crash = Some(error));
+    }
+
+    /// Delivers a message as if the platform had sent it, once the channel runs.
+    ///
+    /// # Errors
+    /// [`TestkitError::TimedOut`] when nobody runs the channel.
+    pub async fn receive(&self, message: InboundMessage, kind: ChatKind) -> Result<Admission, TestkitError> {
+        let context = self.record.wait_for("a running channel", |record| record.context.clone()).await?;
+        context.progress.alive();
+        Ok(context.intake.deliver(message, kind).await)
+    }
+
+    /// Every part taken so far, in order.
+    #[must_use]
+    pub fn parts(&self) -> Vec<OutboundPart> {
+        self.record.read(|record| record.parts.clone())
+    }
+
+    /// The texts of the parts taken so far.
+    #[must_use]
+    pub fn texts(&self) -> Vec<String> {
+        self.record.read(|record| record.parts.iter().map(|part| part.text.clone()).collect())
+    }
+
+    /// Waits until `count` parts were taken and returns them all.
+    ///
+    /// # Errors
+    /// [`TestkitError::TimedOut`].
+    pub async fn wait_for_parts(&self, count: usize) -> Result<Vec<OutboundPart>, TestkitError> {
+        let what = format!("{count} sent parts");
+        self.record.wait_for(&what, |record| (record.parts.len() >= count).then(|| record.parts.clone())).await
+    }
+
+    /// How often [`Channel::send`] was called, whatever came of it.
+    #[must_use]
+    pub fn attempts(&self) -> usize {
+        self.record.read(|record| record.attempts)
+    }
+
+    /// Waits until [`Channel::send`] was called `count` times.
+    ///
+    /// # Errors
+    /// [`TestkitError::TimedOut`].
+    pub async fn wait_for_attempts(&self, count: usize) -> Result<(), TestkitError> {
+        let what = format!("{count} attempts to send");
+        self.record.wait_for(&what, |record| (record.attempts >= count).then_some(())).await
+    }
+
+    /// How often [`Channel::run`] was called.
+    #[must_use]
+    pub fn runs(&self) -> usize {
+        self.record.read(|record| record.runs)
+    }
+
+    /// Waits until [`Channel::run`] was called `count` times.
+    ///
+    /// # Errors
+    /// [`TestkitError::TimedOut`].
+    pub async fn wait_for_runs(&self, count: usize) -> Result<(), TestkitError> {
+        let what = format!("{count} runs of the channel");
+        self.record.wait_for(&what, |record| (record.runs >= count).then_some(())).await
+    }
+
+    /// The deltas and stream ends shown as drafts, in order.
+    #[must_use]
+    pub fn draft_events(&self) -> Vec<OutboundMessage> {
+        self.record.read(|record| record.drafts.clone())
+    }
+
+    /// The chats in which the typing indicator was shown, once per call.
+    #[must_use]
+    pub fn typing_shown(&self) -> Vec<ChatId> {
+        self.record.read(|record| record.typing.clone())
+    }
+
+    fn take(&self, part: &OutboundPart) -> Sent {
+        self.record.change(|record| {
+            record.parts.push(part.clone());
+            Sent { message_id: Some(record.parts.len().to_string().as_str().into()) }
+        })
+    }
+
+    async fn crashed(&self) -> ChannelError {
+        let mut changed = self.record.subscribe();
+        loop {
+            // Taking the error is no news for anybody, so a plain look comes first.
+            if self.record.read(|record| record.crash.is_some())
+                && let Some(error) = self.record.change(|record| record.crash.take())
+            {
+                return error;
+            }
+            if changed.changed().await.is_err() {
+                future::pending::<()>().await;
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Channel for RecordingChannel {
+    fn name(&self) -> &ChannelName {
+        &self.name
+    }
+
+    async fn run(&self, context: ChannelContext) -> Result<(), ChannelError> {
+        let cancel = context.cancel.clone();
+        context.progress.alive();
+        self.record.change(|record| {
+            record.context = Some(context);
+            record.runs += 1;
+        });
+        let outcome = tokio::select! {
+            () = cancel.cancelled() => Ok(()),
+            error = self.crashed() => Err(error),
+        };
+        self.record.change(|record| record.context = None);
+        outcome
+    }
+
+    async fn send(&self, part: &OutboundPart) -> Result<Sent, ChannelError> {
+        let fault = self.record.change(|record| {
+            record.attempts += 1;
+            record.faults.pop_front()
+        });
+        match fault {
+            None => Ok(self.take(part)),
+            Some(SendFault::Refuse(error)) => Err(error),
+            Some(SendFault::TakeThenFail(error)) => {
+                self.take(part);
+                Err(error)
+            }
+            Some(SendFault::Hang) => future::pending().await,
+        }
+    }
+
+    fn guarantee(&self) -> DeliveryGuarantee {
+        self.guarantee
+    }
+
+    fn text_style(&self) -> TextStyle {
+        self.style
+    }
+
+    fn drafts(&self) -> Option<&dyn Drafts> {
+        self.has_abilities.then_some(self)
+    }
+
+    fn typing(&self) -> Option<&dyn Typing> {
+        self.has_abilities.then_some(self)
+    }
+}
+
+#[async_trait]
+impl Drafts for RecordingChannel {
+    async fn append(&self, delta: &OutboundMessage) -> Result<(), ChannelError> {
+        self.record.change(|record| record.drafts.push(delta.clone()));
+        Ok(())
+    }
+
+    async fn close(&self, end: &OutboundMessage) -> Result<(), ChannelError> {
+        self.record.change(|record| record.drafts.push(end.clone()));
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Typing for RecordingChannel {
+    fn lasts(&self) -> Duration {
+        Duration::from_secs(5)
+    }
+
+    async fn show(&self, chat: &ChatId, _delivery: &DeliveryContext) -> Result<(), ChannelError> {
+        self.record.change(|record| record.typing.push(chat.clone()));
+        Ok(())
+    }
+}
+
+/// A part that stands for a whole message: what tests of channels send.
+#[must_use]
+pub fn single_part(message: OutboundMessage) -> OutboundPart {
+    let text = message.content.clone();
+    OutboundPart { message: Arc::new(message), index: 0, count: 1, plain: text.clone(), text }
+}

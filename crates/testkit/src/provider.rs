@@ -1,0 +1,176 @@
+//! A scripted model in process: the [`Provider`] contract without HTTP.
+//!
+//! It records every [`ChatRequest`] and answers in the vocabulary of [`Reply`]. Delays run on tokio's
+//! clock, so tests may pause it. What only a wire can show (raw bytes) is a malformed answer here.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::{StreamExt as _, stream};
+use nanobot_provider::{ChatRequest, ChatStream, Provider, ProviderError, StreamEvent};
+use nanobot_types::{FinishReason, Map, ProviderName};
+use serde_json::json;
+
+use crate::TestkitError;
+use crate::reply::{Answer, Ending, Failure, FailureBody, Reply, Shape};
+use crate::script::Script;
+use crate::sync::Watched;
+
+/// A model that says what a test tells it to.
+#[derive(Debug)]
+pub struct ScriptedProvider {
+    name: ProviderName,
+    script: Script<ChatRequest>,
+    requests: Watched<Vec<ChatRequest>>,
+}
+
+type Item = (Duration, Result<StreamEvent, ProviderError>);
+
+impl ScriptedProvider {
+    /// A provider called `scripted` that gives these replies in order.
+    #[must_use]
+    pub fn scripted(replies: impl IntoIterator<Item = Reply>) -> Self {
+        Self::new("scripted", Script::queue(replies))
+    }
+
+    /// A provider called `scripted` that decides by the request.
+    #[must_use]
+    pub fn answering(rule: impl Fn(&ChatRequest) -> Reply + Send + Sync + 'static) -> Self {
+        Self::new("scripted", Script::rule(rule))
+    }
+
+    /// The same under another name.
+    #[must_use]
+    pub fn named(self, name: impl Into<ProviderName>) -> Self {
+        Self { name: name.into(), ..self }
+    }
+
+    fn new(name: &str, script: Script<ChatRequest>) -> Self {
+        Self { name: name.into(), script, requests: Watched::default() }
+    }
+
+    /// Adds a reply to the end of the queue.
+    pub fn push(&self, reply: impl Into<Reply>) {
+        self.script.push(reply.into());
+    }
+
+    /// How many queued replies nobody has asked for.
+    #[must_use]
+    pub fn replies_left(&self) -> usize {
+        self.script.left()
+    }
+
+    /// Every request so far.
+    #[must_use]
+    pub fn requests(&self) -> Vec<ChatRequest> {
+        self.requests.read(Clone::clone)
+    }
+
+    /// Waits until there were `count` requests and returns them all.
+    ///
+    /// # Errors
+    /// [`TestkitError::TimedOut`].
+    pub async fn wait_for(&self, count: usize) -> Result<Vec<ChatRequest>, TestkitError> {
+        let what = format!("{count} model requests");
+        self.requests.wait_for(&what, |requests| (requests.len() >= count).then(|| requests.clone())).await
+    }
+}
+
+#[async_trait]
+impl Provider for ScriptedProvider {
+    fn name(&self) -> &ProviderName {
+        &self.name
+    }
+
+    async fn stream(&self, request: ChatRequest) -> Result<ChatStream, ProviderError> {
+        let number = self.requests.change(|requests| {
+            requests.push(request.clone());
+            requests.len()
+        });
+        let Some(reply) = self.script.next(&request) else {
+            return Err(ProviderError::BadRequest("the script has no reply left".to_owned()));
+        };
+        match reply.0 {
+            Shape::Hang => std::future::pending().await,
+            Shape::Raw(_) => Err(ProviderError::Malformed("raw bytes cannot be answered in process".to_owned())),
+            Shape::Failure(failure) => Err(error_of(&failure)),
+            Shape::Answer(answer) => Ok(play(number, &answer)),
+        }
+    }
+}
+
+fn play(number: usize, answer: &Answer) -> ChatStream {
+    let mut items = content(number, answer);
+    let is_stalled = matches!(answer.ending, Ending::Stall);
+    match &answer.ending {
+        Ending::Complete => {
+            items.push((Duration::ZERO, Ok(StreamEvent::Usage(answer.usage))));
+            items.push((Duration::ZERO, Ok(StreamEvent::Finished(finish_of(answer.finish_reason())))));
+        }
+        Ending::Stall => {}
+        Ending::Cut => items.push((Duration::ZERO, Err(ProviderError::Network("connection reset".to_owned())))),
+        Ending::Fail { kind, message } => {
+            let error = ProviderError::Server { status: 200, message: format!("{kind}: {message}") };
+            items.push((Duration::ZERO, Err(error)));
+        }
+    }
+    let played = stream::iter(items).then(|(delay, item)| async move {
+        if delay > Duration::ZERO {
+            tokio::time::sleep(delay).await;
+        }
+        item
+    });
+    if is_stalled { Box::pin(played.chain(stream::pending())) } else { Box::pin(played) }
+}
+
+fn content(number: usize, answer: &Answer) -> Vec<Item> {
+    let mut events = Vec::new();
+    if let Some(reasoning) = &answer.reasoning {
+        events.push((Duration::ZERO, StreamEvent::Reasoning(reasoning.text.clone())));
+        if !reasoning.signature.is_empty() {
+            let block = json!({"type": "thinking", "thinking": reasoning.text, "signature": reasoning.signature});
+            events.push((Duration::ZERO, StreamEvent::ThinkingBlock(block)));
+        }
+    }
+    events.extend(answer.deltas.iter().map(|delta| (answer.delay, StreamEvent::Text(delta.clone()))));
+    for (index, call) in answer.calls.iter().enumerate() {
+        let event = StreamEvent::ToolCall {
+            index,
+            id: Some(call.id.clone().unwrap_or_else(|| format!("call_{number}_{index}"))),
+            name: Some(call.name.clone()),
+            arguments: call.arguments.clone(),
+            extra: Map::new(),
+            function_extra: Map::new(),
+        };
+        events.push((Duration::ZERO, event));
+    }
+    events.into_iter().map(|(delay, event)| (delay, Ok(event))).collect()
+}
+
+fn finish_of(reason: &str) -> FinishReason {
+    match reason {
+        "tool_calls" => FinishReason::ToolCalls,
+        "length" => FinishReason::Length,
+        "content_filter" => FinishReason::ContentFilter,
+        _ => FinishReason::Stop,
+    }
+}
+
+/// What a vendor client would make of the scripted status.
+fn error_of(failure: &Failure) -> ProviderError {
+    let (message, code) = match &failure.body {
+        FailureBody::Message { text, code } => (text.clone(), code.as_deref().unwrap_or_default()),
+        FailureBody::Exactly { text, .. } => (text.clone(), ""),
+    };
+    let retry_after = failure.headers.iter().find(|(name, _)| name == "retry-after");
+    let retry_after = retry_after.and_then(|(_, seconds)| seconds.parse().ok()).map(Duration::from_secs);
+    match (failure.status, code) {
+        (402, _) | (_, "insufficient_quota") => ProviderError::Quota(message),
+        (401 | 403, _) => ProviderError::Auth(message),
+        (429, _) => ProviderError::RateLimited { retry_after, message },
+        (400, "context_length_exceeded") => ProviderError::ContextOverflow(message),
+        (400, "images_unsupported") => ProviderError::ImagesUnsupported(message),
+        (400..=499, _) => ProviderError::BadRequest(message),
+        (status, _) => ProviderError::Server { status, message },
+    }
+}

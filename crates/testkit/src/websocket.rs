@@ -1,0 +1,103 @@
+//! A WebSocket client that reads JSON events, for tests of the gateway.
+
+use std::fmt;
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+
+use crate::{TestkitError, WAIT_LIMIT};
+
+/// An open connection. It is closed without ceremony when dropped.
+pub struct WebSocketClient {
+    stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
+}
+
+impl WebSocketClient {
+    /// Connects to a `ws://` address; what it needs to say (`client_id`, `token`) is in the query.
+    ///
+    /// # Errors
+    /// [`TestkitError::WebSocket`] when the server refuses the upgrade.
+    pub async fn connect(url: &str) -> Result<Self, TestkitError> {
+        let (stream, _) = connect_async(url).await.map_err(|error| failed("connecting", error))?;
+        Ok(Self { stream })
+    }
+
+    /// Sends bare text.
+    ///
+    /// # Errors
+    /// [`TestkitError::WebSocket`].
+    pub async fn send_text(&mut self, text: impl Into<String>) -> Result<(), TestkitError> {
+        self.stream.send(Message::text(text.into())).await.map_err(|error| failed("sending", error))
+    }
+
+    /// Sends a JSON frame.
+    ///
+    /// # Errors
+    /// [`TestkitError::WebSocket`].
+    pub async fn send(&mut self, event: &Value) -> Result<(), TestkitError> {
+        self.send_text(event.to_string()).await
+    }
+
+    /// The next text frame; as a JSON string when it is no JSON.
+    ///
+    /// # Errors
+    /// [`TestkitError::TimedOut`], or [`TestkitError::WebSocket`] when the connection ends.
+    pub async fn receive(&mut self) -> Result<Value, TestkitError> {
+        let next = async {
+            loop {
+                match self.stream.next().await {
+                    Some(Ok(Message::Text(text))) => {
+                        let text = text.as_str();
+                        return Ok(serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)));
+                    }
+                    Some(Ok(Message::Close(_))) | None => {
+                        return Err(TestkitError::WebSocket { what: "the peer closed", source: None });
+                    }
+                    Some(Ok(_)) => {}
+                    Some(Err(error)) => return Err(failed("receiving", error)),
+                }
+            }
+        };
+        match tokio::time::timeout(WAIT_LIMIT, next).await {
+            Ok(received) => received,
+            Err(_) => Err(TestkitError::TimedOut { what: "a WebSocket frame".to_owned(), limit: WAIT_LIMIT }),
+        }
+    }
+
+    /// All events up to and with the first whose `event` is `name`.
+    ///
+    /// # Errors
+    /// As [`WebSocketClient::receive`].
+    pub async fn receive_until(&mut self, name: &str) -> Result<Vec<Value>, TestkitError> {
+        let mut events = Vec::new();
+        loop {
+            let event = self.receive().await?;
+            let is_last = event.get("event").and_then(Value::as_str) == Some(name);
+            events.push(event);
+            if is_last {
+                return Ok(events);
+            }
+        }
+    }
+
+    /// Closes in good order.
+    ///
+    /// # Errors
+    /// [`TestkitError::WebSocket`].
+    pub async fn close(mut self) -> Result<(), TestkitError> {
+        self.stream.close(None).await.map_err(|error| failed("closing", error))
+    }
+}
+
+impl fmt::Debug for WebSocketClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WebSocketClient").finish_non_exhaustive()
+    }
+}
+
+fn failed(what: &'static str, error: Error) -> TestkitError {
+    TestkitError::WebSocket { what, source: Some(Box::new(error)) }
+}
