@@ -1,1 +1,1 @@
-//! Wiring and contract tests of the workspace.
+//! Wiring and contract tests of the workspace; everything is in `tests/`.

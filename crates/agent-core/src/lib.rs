@@ -1,1 +1,21 @@
-//! The turn engine, lanes and the agent loop.
+//! The assistant itself: turns, sessions, lanes.
+//!
+//! Three layers, each usable alone. [`TurnEngine`] runs one turn: model, tools, model, until
+//! there is a reply. [`Agent`] gives turns a session: it reads the log, journals every step, and
+//! resumes what a crash interrupted; [`Agent::process_direct`] needs no bus, no configuration
+//! file and no channel. [`AgentLoop`] connects an agent to a bus: it routes messages into lanes,
+//! obeys commands, and publishes replies.
+
+mod agent;
+mod agent_loop;
+mod engine;
+mod error;
+mod message_tool;
+mod signal;
+
+pub use agent::{Agent, AgentParts, AgentSettings, DirectRequest, TurnReport, TurnRequest};
+pub use agent_loop::{AgentLoop, COMMANDS, CommandInfo, LoopSettings};
+pub use engine::{Journal, Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnOutcome, TurnResult};
+pub use error::AgentError;
+pub use message_tool::{MessageTool, Outbox, OutboxError};
+pub use signal::{Observer, Signal};

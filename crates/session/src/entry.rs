@@ -80,8 +80,6 @@ pub struct TurnEnd {
     pub outcome: TurnOutcome,
     /// The visible text, so that a restart can publish it again under the same key.
     pub visible: Option<String>,
-    /// How many messages the turn had published before its visible text.
-    pub position: u32,
 }
 
 /// One step of a session.

@@ -1,0 +1,108 @@
+//! A turn for a program that holds the agent in its hand: no bus, no channel.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use nanobot_session::MessageEntry;
+use nanobot_types::{
+    ChannelName, ChatId, ChatMessage, DeliveryContext, Map, MediaRef, Origin, SessionKey, TraceId, UserMessage,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{Agent, TurnReport, TurnRequest};
+use crate::engine::{Steering, TurnFacts};
+use crate::{AgentError, Observer, Signal};
+
+/// A message of a program, or of a person at a terminal.
+pub struct DirectRequest {
+    /// What is said.
+    pub content: String,
+    /// Files that go with it.
+    pub media: Vec<MediaRef>,
+    /// The conversation.
+    pub session: SessionKey,
+    /// Where the model is told it comes from.
+    pub channel: ChannelName,
+    /// The chat there.
+    pub chat_id: ChatId,
+    /// Who made it.
+    pub origin: Origin,
+    /// Who watches.
+    pub observer: Arc<dyn Observer>,
+    /// Fires to stop the turn.
+    pub cancel: CancellationToken,
+}
+
+impl DirectRequest {
+    /// A message in the session `cli:direct` that nobody watches.
+    pub fn new(content: impl Into<String>) -> Self {
+        Self {
+            content: content.into(),
+            media: Vec::new(),
+            session: SessionKey::from("cli:direct"),
+            channel: ChannelName::from("cli"),
+            chat_id: ChatId::from("direct"),
+            origin: Origin::User,
+            observer: Arc::new(|_: Signal| {}),
+            cancel: CancellationToken::new(),
+        }
+    }
+
+    /// The same in another session.
+    #[must_use]
+    pub fn in_session(mut self, session: impl Into<SessionKey>) -> Self {
+        self.session = session.into();
+        self
+    }
+
+    /// The same, watched.
+    #[must_use]
+    pub fn watched_by(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = observer;
+        self
+    }
+}
+
+struct NoSteering;
+
+#[async_trait]
+impl Steering for NoSteering {
+    async fn take(&mut self) -> Vec<MessageEntry> {
+        Vec::new()
+    }
+}
+
+impl Agent {
+    /// Runs one turn and returns its end.
+    ///
+    /// # Errors
+    /// As [`Agent::run_turn`].
+    pub async fn process_direct(&self, request: DirectRequest) -> Result<TurnReport, AgentError> {
+        let now = chrono::Local::now().fixed_offset();
+        let user = UserMessage { content: request.content.into(), media: request.media };
+        let entry = MessageEntry {
+            runtime: Some(self.runtime_block(now, &request.channel, &request.chat_id)),
+            at: now,
+            ..MessageEntry::new(ChatMessage::User(user))
+        };
+        let facts = TurnFacts {
+            session: request.session,
+            channel: request.channel,
+            chat_id: request.chat_id,
+            message_id: None,
+            delivery: DeliveryContext::default(),
+            metadata: Map::new(),
+            origin: request.origin,
+        };
+        self.run_turn(TurnRequest {
+            facts,
+            entry,
+            trace: TraceId::from(uuid::Uuid::new_v4().to_string()),
+            observer: request.observer,
+            cancel: request.cancel,
+            interrupt: CancellationToken::new(),
+            steering: &mut NoSteering,
+        })
+        .await
+    }
+}

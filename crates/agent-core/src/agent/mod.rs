@@ -1,0 +1,252 @@
+//! Gives turns a session: reads the log, journals every step, resumes what was interrupted.
+//!
+//! Decision: whoever wants a turn of a session, be it a lane, a program or the terminal, comes
+//! through [`Agent::run_turn`], which lets one in at a time per session and a bounded number
+//! overall. The session log is the journal; there is no other state of a turn.
+
+mod describe;
+mod direct;
+mod locks;
+mod log;
+mod opening;
+
+use std::sync::Arc;
+
+use nanobot_bus::EventFeed;
+use nanobot_context::ContextBuilder;
+use nanobot_provider::ProviderRouter;
+use nanobot_session::{Entry, MessageEntry, ReadFrom, SessionStore, TurnEnd, TurnOutcome as EndedAs};
+use nanobot_tool::Registry;
+use nanobot_types::{
+    ChannelName, ChatId, Event, MessageId, ModelId, SessionKey, StreamId, Timestamp, TraceId, Transcript,
+};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+pub use direct::DirectRequest;
+
+use crate::engine::{Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnOutcome, TurnResult};
+use crate::{AgentError, Observer};
+use describe::Totals;
+use locks::KeyedLocks;
+use log::SessionLog;
+use opening::{FreshSteering, Opening};
+
+/// Said when a turn ends without a word.
+const NOTHING_TO_SAY: &str = "Done. I have nothing to add.";
+
+/// What an agent is made of.
+#[derive(Debug)]
+pub struct AgentParts {
+    /// Who answers.
+    pub router: Arc<ProviderRouter>,
+    /// What it may call.
+    pub registry: Arc<Registry>,
+    /// Where conversations are.
+    pub sessions: Arc<dyn SessionStore>,
+    /// What it is told about itself and its surroundings.
+    pub context: Arc<ContextBuilder>,
+    /// Who observes.
+    pub events: EventFeed,
+}
+
+/// How an agent works.
+#[derive(Clone, Debug)]
+pub struct AgentSettings {
+    /// The options of its turns.
+    pub options: TurnOptions,
+    /// Turns that run at the same time; 0 is no limit.
+    pub max_concurrent_turns: usize,
+    /// The model, as `/status` shows it.
+    pub model: ModelId,
+}
+
+impl Default for AgentSettings {
+    fn default() -> Self {
+        Self { options: TurnOptions::default(), max_concurrent_turns: 32, model: ModelId::from("") }
+    }
+}
+
+/// One turn to run.
+pub struct TurnRequest<'a> {
+    /// The circumstances.
+    pub facts: TurnFacts,
+    /// The message that begins it. With an inbound id, a turn that was interrupted goes on and
+    /// one that ended is not run again.
+    pub entry: MessageEntry,
+    /// Its name; the same after a restart.
+    pub trace: TraceId,
+    /// Who watches.
+    pub observer: Arc<dyn Observer>,
+    /// Fires when a person stops it: the turn ends, its steps are kept.
+    pub cancel: CancellationToken,
+    /// Fires when the program goes down: the turn does not end, it can go on later.
+    pub interrupt: CancellationToken,
+    /// Where messages of people come in meanwhile.
+    pub steering: &'a mut dyn Steering,
+}
+
+/// What came of a turn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnReport {
+    /// The turn.
+    pub trace: TraceId,
+    /// How it ended.
+    pub ended: EndedAs,
+    /// What the person has to see; `None` when there is nothing to show.
+    pub visible: Option<String>,
+    /// The stream that showed it while it was written.
+    pub stream: Option<StreamId>,
+}
+
+/// An assistant with sessions.
+#[derive(Debug)]
+pub struct Agent {
+    engine: TurnEngine,
+    sessions: Arc<dyn SessionStore>,
+    context: Arc<ContextBuilder>,
+    events: EventFeed,
+    settings: AgentSettings,
+    locks: KeyedLocks,
+    permits: Semaphore,
+    totals: Totals,
+}
+
+impl Agent {
+    /// An agent of these parts.
+    #[must_use]
+    pub fn new(parts: AgentParts, settings: AgentSettings) -> Self {
+        let permits = match settings.max_concurrent_turns {
+            0 => Semaphore::MAX_PERMITS,
+            limit => limit.min(Semaphore::MAX_PERMITS),
+        };
+        Self {
+            engine: TurnEngine::new(parts.router, parts.registry, parts.events.clone()),
+            sessions: parts.sessions,
+            context: parts.context,
+            events: parts.events,
+            settings,
+            locks: KeyedLocks::default(),
+            permits: Semaphore::new(permits),
+            totals: Totals::default(),
+        }
+    }
+
+    /// The sessions it works on.
+    #[must_use]
+    pub fn sessions(&self) -> &Arc<dyn SessionStore> {
+        &self.sessions
+    }
+
+    /// The block that tells the model where and when a message was sent.
+    #[must_use]
+    pub fn runtime_block(&self, at: Timestamp, channel: &ChannelName, chat: &ChatId) -> String {
+        self.context.runtime_block(at, channel, chat)
+    }
+
+    /// Runs a turn to its end, or goes on with one that a crash interrupted, or reports the end
+    /// of one that had ended already. When this returns `Ok`, the end is recorded.
+    ///
+    /// # Errors
+    /// [`AgentError::Session`] when the journal failed and [`AgentError::Interrupted`] when the
+    /// program goes down; in both cases the same request goes on with the turn later.
+    pub async fn run_turn(&self, request: TurnRequest<'_>) -> Result<TurnReport, AgentError> {
+        let session = request.facts.session.clone();
+        let _owner = self.locks.lock(&session).await;
+        let Ok(_permit) = self.permits.acquire().await else { return Err(AgentError::Interrupted) };
+        let view = self.sessions.read(&session, ReadFrom::Cursor).await?;
+        let opening = Opening::of(&view, request.entry.inbound.as_ref());
+        if let Some(end) = opening.ended {
+            return Ok(report_again(request.trace, end));
+        }
+        self.events.send(Event::TurnStarted { session: session.clone(), trace: request.trace.clone() });
+        let mut log = SessionLog::new(self.sessions.clone(), &request.facts, view.head);
+        let report = self.run_opened(&mut log, opening, request).await?;
+        self.events.send(Event::TurnFinished { session, trace: report.trace.clone() });
+        Ok(report)
+    }
+
+    async fn run_opened(
+        &self,
+        log: &mut SessionLog,
+        mut opening: Opening,
+        request: TurnRequest<'_>,
+    ) -> Result<TurnReport, AgentError> {
+        let begins = request.entry.inbound.clone();
+        if !opening.resumed {
+            let mut entries = std::mem::take(&mut opening.repairs);
+            opening.push(&request.entry);
+            entries.push(Entry::Message(request.entry));
+            log.append(entries).await?;
+        }
+        log.note_all(&opening.messages, opening.turn_start);
+        let mut steering = FreshSteering::new(request.steering, opening.known, begins);
+        let render = |transcript: Transcript| self.context.render(transcript);
+        let io = TurnIo {
+            facts: &request.facts,
+            system: self.context.system(&request.facts.session).await,
+            tools: self.engine.registry().specs(),
+            render: &render,
+            journal: log,
+            steering: &mut steering,
+            observer: request.observer,
+            cancel: request.cancel,
+        };
+        let outcome = self
+            .engine
+            .run(opening.messages, opening.turn_start, request.trace.clone(), &self.settings.options, io)
+            .await?;
+        self.totals.add(&request.facts.session, outcome.usage);
+        if outcome.result == TurnResult::Stopped && request.interrupt.is_cancelled() {
+            return Err(AgentError::Interrupted);
+        }
+        self.record_end(log, request.trace, steering.answered(), outcome).await
+    }
+
+    async fn record_end(
+        &self,
+        log: &mut SessionLog,
+        trace: TraceId,
+        inbound: Vec<MessageId>,
+        outcome: TurnOutcome,
+    ) -> Result<TurnReport, AgentError> {
+        let ended = match outcome.result {
+            TurnResult::Completed if log.answered_here() => EndedAs::Suppressed,
+            TurnResult::Completed => EndedAs::Replied,
+            TurnResult::Stopped => EndedAs::Stopped,
+            TurnResult::Limited => EndedAs::Limited,
+            TurnResult::Failed => EndedAs::Failed,
+        };
+        let visible = match ended {
+            EndedAs::Suppressed | EndedAs::Stopped => None,
+            EndedAs::Replied => Some(outcome.reply.unwrap_or_else(|| NOTHING_TO_SAY.to_owned())),
+            EndedAs::Limited | EndedAs::Failed => outcome.reply,
+        };
+        let end = TurnEnd { turn: trace.clone(), inbound, outcome: ended, visible: visible.clone() };
+        let last = outcome.last.map(Entry::Message);
+        log.append(last.into_iter().chain([Entry::TurnEnded(end)]).collect()).await?;
+        Ok(TurnReport { trace, ended, visible, stream: outcome.stream })
+    }
+
+    /// Begins a new conversation in a session: nothing said before is sent to the model again.
+    /// Nothing is deleted.
+    ///
+    /// # Errors
+    /// [`AgentError::Session`].
+    pub async fn reset(&self, session: &SessionKey) -> Result<(), AgentError> {
+        let _owner = self.locks.lock(session).await;
+        let view = self.sessions.read(session, ReadFrom::Cursor).await?;
+        self.sessions.append(session, view.head, vec![Entry::Reset]).await?;
+        self.context.renew(session);
+        Ok(())
+    }
+}
+
+fn report_again(trace: TraceId, end: Option<TurnEnd>) -> TurnReport {
+    match end {
+        Some(end) => TurnReport { trace: end.turn, ended: end.outcome, visible: end.visible, stream: None },
+        // It ended so long ago that only its id is left: its reply was published before what
+        // followed it.
+        None => TurnReport { trace, ended: EndedAs::Replied, visible: None, stream: None },
+    }
+}

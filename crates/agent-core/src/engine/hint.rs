@@ -1,0 +1,65 @@
+//! One line that says which tools run: `read_file("notes.txt"), exec("ls")`.
+
+use nanobot_types::ToolCall;
+use serde_json::Value;
+
+/// The longest argument shown, in characters.
+const LONGEST: usize = 40;
+
+/// The hint for the calls of one answer.
+pub(crate) fn tool_hint(calls: &[ToolCall]) -> String {
+    let parts: Vec<String> = calls.iter().map(one).collect();
+    parts.join(", ")
+}
+
+fn one(call: &ToolCall) -> String {
+    match first_argument(&call.arguments) {
+        Some(argument) if argument.chars().count() > LONGEST => {
+            let cut: String = argument.chars().take(LONGEST).collect();
+            format!("{}(\"{cut}…\")", call.name)
+        }
+        Some(argument) => format!("{}(\"{argument}\")", call.name),
+        None => call.name.to_string(),
+    }
+}
+
+/// The first argument in the order in which the model wrote them, when it is text.
+fn first_argument(arguments: &str) -> Option<String> {
+    let mut entries = serde_json::Deserializer::from_str(arguments);
+    serde::Deserializer::deserialize_map(&mut entries, FirstEntry).ok()?
+}
+
+struct FirstEntry;
+
+impl<'de> serde::de::Visitor<'de> for FirstEntry {
+    type Value = Option<String>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let first = map.next_entry::<String, Value>()?;
+        while map.next_entry::<serde::de::IgnoredAny, serde::de::IgnoredAny>()?.is_some() {}
+        Ok(first.and_then(|(name, value)| match value {
+            Value::String(text) if !name.starts_with('_') => Some(text),
+            _ => None,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_golden_hint() {
+        let calls = [
+            ToolCall::new("1", "a", format!("{{\"z\":\"{}\",\"a\":\"other\"}}", "x".repeat(41))),
+            ToolCall::new("2", "b", "{\"count\":3}"),
+            ToolCall::new("3", "c", "{}"),
+            ToolCall::malformed("4", "d", "{\"path", "cut off"),
+        ];
+        assert_eq!(tool_hint(&calls), format!("a(\"{}…\"), b, c, d", "x".repeat(40)));
+    }
+}

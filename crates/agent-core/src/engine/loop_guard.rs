@@ -1,0 +1,60 @@
+//! Notices when a turn goes round in circles.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use nanobot_types::ToolCall;
+
+/// From this many identical calls with identical results on, the model is told.
+const TELL: u32 = 3;
+/// At this many, the turn ends.
+const END: u32 = 6;
+
+/// What follows a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Nothing unusual.
+    GoOn,
+    /// The same call gave the same result this often.
+    Tell(u32),
+    /// Enough.
+    End(u32),
+}
+
+/// Counts identical calls with identical results within a turn.
+#[derive(Debug, Default)]
+pub(crate) struct LoopGuard {
+    seen: HashMap<u64, u32>,
+}
+
+impl LoopGuard {
+    /// Takes note of a call and its result.
+    pub(crate) fn observe(&mut self, call: &ToolCall, output: &str) -> Verdict {
+        let mut hasher = DefaultHasher::new();
+        (call.name.as_str(), call.arguments.as_str(), output).hash(&mut hasher);
+        let count = self.seen.entry(hasher.finish()).or_insert(0);
+        *count += 1;
+        match *count {
+            count if count >= END => Verdict::End(count),
+            count if count >= TELL => Verdict::Tell(count),
+            _ => Verdict::GoOn,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repetition_is_told_then_ended_and_a_new_result_is_no_repetition() {
+        let mut guard = LoopGuard::default();
+        let call = ToolCall::new("1", "exec", "{\"command\":\"true\"}");
+        let verdicts: Vec<Verdict> = (0..6).map(|_| guard.observe(&call, "same")).collect();
+        assert_eq!(
+            verdicts,
+            [Verdict::GoOn, Verdict::GoOn, Verdict::Tell(3), Verdict::Tell(4), Verdict::Tell(5), Verdict::End(6)]
+        );
+        assert_eq!(guard.observe(&call, "other"), Verdict::GoOn);
+    }
+}

@@ -1,0 +1,116 @@
+//! One turn: model, tools, model, until there is something to say.
+//!
+//! Decision: the engine is a loop over recorded steps. It journals the assistant message before
+//! any of its calls runs and every result as it arrives, so that the messages it starts from may
+//! as well be those of a turn that was interrupted: calls without a result come first, then the
+//! loop goes on. Which provider answers is the router's business, where the messages come from
+//! and where the reply goes is the agent's.
+
+mod call_step;
+mod compact;
+mod hint;
+mod loop_guard;
+mod options;
+mod text_calls;
+mod turn;
+mod visible;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use nanobot_session::{MessageEntry, SessionError};
+use nanobot_types::{
+    ChannelName, ChatId, DeliveryContext, Map, MessageId, Origin, SessionKey, StreamId, ToolSpec, TraceId, Transcript,
+    Usage,
+};
+use tokio_util::sync::CancellationToken;
+
+pub use options::TurnOptions;
+pub use turn::TurnEngine;
+
+use crate::Observer;
+
+/// Where a turn records its steps.
+#[async_trait]
+pub trait Journal: Send {
+    /// Records messages. When it returns `Ok`, they are durable.
+    async fn record(&mut self, messages: Vec<MessageEntry>) -> Result<(), SessionError>;
+}
+
+/// Messages that people send while the turn runs.
+#[async_trait]
+pub trait Steering: Send {
+    /// What came since the last call, ready to be recorded; never waits for more.
+    async fn take(&mut self) -> Vec<MessageEntry>;
+}
+
+/// The circumstances of a turn: facts that its tools see.
+#[derive(Clone, Debug)]
+pub struct TurnFacts {
+    /// The session.
+    pub session: SessionKey,
+    /// The channel the turn's message came through.
+    pub channel: ChannelName,
+    /// Its chat.
+    pub chat_id: ChatId,
+    /// Its id in the platform's spelling.
+    pub message_id: Option<MessageId>,
+    /// Where a reply belongs.
+    pub delivery: DeliveryContext,
+    /// Its metadata.
+    pub metadata: Map,
+    /// Who or what made it.
+    pub origin: Origin,
+}
+
+/// What a turn works with beside its messages.
+pub struct TurnIo<'a> {
+    /// The circumstances.
+    pub facts: &'a TurnFacts,
+    /// The system prompt.
+    pub system: Arc<str>,
+    /// The tools, as they are sent.
+    pub tools: Arc<[ToolSpec]>,
+    /// Turns stored messages into what is sent: images are read here.
+    pub render: &'a (dyn Fn(Transcript) -> Transcript + Send + Sync),
+    /// Where steps are recorded.
+    pub journal: &'a mut dyn Journal,
+    /// Where messages of people come in meanwhile.
+    pub steering: &'a mut dyn Steering,
+    /// Who watches.
+    pub observer: Arc<dyn Observer>,
+    /// Fires when the turn is stopped.
+    pub cancel: CancellationToken,
+}
+
+/// How a turn came to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TurnResult {
+    /// The model had its say.
+    Completed,
+    /// Somebody stopped it.
+    Stopped,
+    /// It used up its iterations or went round in circles.
+    Limited,
+    /// No model could answer.
+    Failed,
+}
+
+/// What came of a turn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnOutcome {
+    /// How it ended.
+    pub result: TurnResult,
+    /// The visible reply; `None` when the model had nothing to say, or the turn was stopped.
+    pub reply: Option<String>,
+    /// The last message of the model, to be recorded together with the end of the turn.
+    pub last: Option<MessageEntry>,
+    /// The stream that showed the reply while it was written.
+    pub stream: Option<StreamId>,
+    /// Tokens of all its model calls.
+    pub usage: Usage,
+    /// Model calls made, those of an interrupted run before included.
+    pub iterations: u32,
+    /// The turn.
+    pub trace: TraceId,
+}

@@ -1,0 +1,55 @@
+//! Tool calls that a model wrote into its text: `<tool_call>{"name": …, "arguments": {…}}</tool_call>`.
+
+use nanobot_types::ToolCall;
+use serde::Deserialize;
+
+const OPEN: &str = "<tool_call>";
+const CLOSE: &str = "</tool_call>";
+
+#[derive(Deserialize)]
+struct Written {
+    name: String,
+    #[serde(default)]
+    arguments: serde_json::Map<String, serde_json::Value>,
+}
+
+/// The text without its calls, and the calls. An unclosed or unreadable call stays text: it does
+/// not run. `id_prefix` makes ids distinct within the session.
+pub(crate) fn split_calls(text: &str, id_prefix: &str) -> (String, Vec<ToolCall>) {
+    let mut kept = String::new();
+    let mut calls = Vec::new();
+    let mut rest = text;
+    while let Some((before, inside)) = rest.split_once(OPEN) {
+        let Some((body, after)) = inside.split_once(CLOSE) else { break };
+        kept.push_str(before);
+        match serde_json::from_str::<Written>(body.trim()) {
+            Ok(written) => {
+                let id = format!("{id_prefix}-{}", calls.len());
+                let arguments = serde_json::Value::Object(written.arguments).to_string();
+                calls.push(ToolCall::new(id, written.name, arguments));
+            }
+            Err(_) => {
+                kept.push_str(OPEN);
+                kept.push_str(body);
+                kept.push_str(CLOSE);
+            }
+        }
+        rest = after;
+    }
+    kept.push_str(rest);
+    (kept, calls)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_calls_are_taken_and_broken_ones_stay_text() {
+        let text = "Let me look. <tool_call>{\"name\": \"list_dir\", \"arguments\": {\"path\": \".\"}}</tool_call> \
+                    <tool_call>{oops}</tool_call> <tool_call>{\"name\": \"exec\"";
+        let (kept, calls) = split_calls(text, "t1");
+        assert_eq!(calls, [ToolCall::new("t1-0", "list_dir", "{\"path\":\".\"}")]);
+        assert_eq!(kept, "Let me look.  <tool_call>{oops}</tool_call> <tool_call>{\"name\": \"exec\"");
+    }
+}

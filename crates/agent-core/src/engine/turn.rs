@@ -1,0 +1,427 @@
+//! The loop of a turn.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nanobot_bus::EventFeed;
+use nanobot_provider::{CallContext, ChatRequest, Delta, DeltaSink, Generation, ProviderRouter, ToolChoice};
+use nanobot_session::{MessageEntry, SessionError};
+use nanobot_tool::Registry;
+use nanobot_types::{
+    AssistantMessage, ChatMessage, Content, Event, FinishReason, LlmResponse, ModelId, StreamId, ToolCall, TraceId,
+    Transcript, Usage,
+};
+
+use super::call_step::CallStep;
+use super::compact::{compact, estimate, estimate_message};
+use super::hint::tool_hint;
+use super::loop_guard::{LoopGuard, Verdict};
+use super::text_calls::split_calls;
+use super::visible::{VisibleStream, visible};
+use super::{TurnIo, TurnOptions, TurnOutcome, TurnResult};
+use crate::{Observer, Signal};
+
+/// Put behind a reply that the model could not finish.
+const CUT_NOTE: &str = "[The reply was cut at the token limit. Ask me to go on, or raise agents.defaults.maxTokens.]";
+/// Marks a stored message that was cut.
+const CUT_KEY: &str = "_finish";
+
+/// Runs turns. Holds no state of any turn, so one engine serves all sessions.
+#[derive(Debug)]
+pub struct TurnEngine {
+    router: Arc<ProviderRouter>,
+    registry: Arc<Registry>,
+    events: EventFeed,
+}
+
+impl TurnEngine {
+    /// An engine over a router and the tools it may call.
+    #[must_use]
+    pub fn new(router: Arc<ProviderRouter>, registry: Arc<Registry>, events: EventFeed) -> Self {
+        Self { router, registry, events }
+    }
+
+    /// Its tools.
+    #[must_use]
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    /// Runs a turn to its end. `messages` is the conversation; those from `turn_start` on are the
+    /// turn's own: the message that began it and, after a crash, the steps already recorded.
+    /// Recorded results are used again; a call without one runs if that does no harm, and
+    /// otherwise gets a result that says so.
+    ///
+    /// # Errors
+    /// The journal's error. Nothing was done that is not recorded, except the one step that could
+    /// not be recorded: it may be a call whose result is lost.
+    pub async fn run(
+        &self,
+        messages: Vec<Arc<ChatMessage>>,
+        turn_start: usize,
+        trace: TraceId,
+        options: &TurnOptions,
+        io: TurnIo<'_>,
+    ) -> Result<TurnOutcome, SessionError> {
+        let mut turn = Turn::new(self, messages, turn_start, trace, options, io);
+        let pending = turn.pending_calls();
+        if !pending.is_empty()
+            && let Some(outcome) = turn.run_calls(&pending, true).await?
+        {
+            return Ok(outcome);
+        }
+        loop {
+            if let Some(outcome) = turn.step().await? {
+                return Ok(outcome);
+            }
+        }
+    }
+}
+
+struct Turn<'a> {
+    engine: &'a TurnEngine,
+    messages: Vec<Arc<ChatMessage>>,
+    turn_start: usize,
+    trace: TraceId,
+    options: &'a TurnOptions,
+    io: TurnIo<'a>,
+    /// Calls recorded in this turn so far.
+    calls: u32,
+    iterations: u32,
+    guard: LoopGuard,
+    usage: Usage,
+}
+
+impl<'a> Turn<'a> {
+    fn new(
+        engine: &'a TurnEngine,
+        messages: Vec<Arc<ChatMessage>>,
+        turn_start: usize,
+        trace: TraceId,
+        options: &'a TurnOptions,
+        io: TurnIo<'a>,
+    ) -> Self {
+        let mut turn = Self {
+            engine,
+            messages,
+            turn_start,
+            trace,
+            options,
+            io,
+            calls: 0,
+            iterations: 0,
+            guard: LoopGuard::default(),
+            usage: Usage::default(),
+        };
+        turn.count_recorded_steps();
+        turn
+    }
+
+    fn count_recorded_steps(&mut self) {
+        let recorded = self.messages.iter().skip(self.turn_start).filter_map(|message| match &**message {
+            ChatMessage::Assistant(assistant) => Some(assistant.tool_calls.len()),
+            _ => None,
+        });
+        let counts: Vec<usize> = recorded.collect();
+        self.iterations = u32::try_from(counts.len()).unwrap_or(u32::MAX);
+        self.calls = u32::try_from(counts.iter().sum::<usize>()).unwrap_or(u32::MAX);
+    }
+
+    /// Calls of this turn that have no result, with their places in the turn.
+    fn pending_calls(&self) -> Vec<(u32, ToolCall)> {
+        let own = || self.messages.iter().skip(self.turn_start);
+        let answered: HashSet<&str> = own()
+            .filter_map(|message| match &**message {
+                ChatMessage::Tool(result) => Some(result.tool_call_id.as_str()),
+                _ => None,
+            })
+            .collect();
+        let calls = own().filter_map(|message| match &**message {
+            ChatMessage::Assistant(assistant) => Some(&assistant.tool_calls),
+            _ => None,
+        });
+        (1..).zip(calls.flatten().cloned()).filter(|(_, call)| !answered.contains(call.id.as_str())).collect()
+    }
+
+    /// One model call and what it asks for. `Some` when the turn is over.
+    async fn step(&mut self) -> Result<Option<TurnOutcome>, SessionError> {
+        if self.io.cancel.is_cancelled() {
+            return Ok(Some(self.end(TurnResult::Stopped, None)));
+        }
+        if self.iterations >= self.options.max_iterations {
+            return Ok(Some(self.end(TurnResult::Limited, Some(limit_notice(self.options.max_iterations)))));
+        }
+        let steered = self.io.steering.take().await;
+        self.record(steered).await?;
+        self.iterations += 1;
+        let stream = StreamId::from(format!("{}#{}", self.trace, self.iterations));
+        let (mut response, streamed) = self.call_model(&stream).await;
+        if self.io.cancel.is_cancelled() {
+            return Ok(Some(self.end(TurnResult::Stopped, None)));
+        }
+        if self.options.parse_calls_from_text && response.tool_calls.is_empty() {
+            self.take_calls_from_text(&mut response);
+        }
+        match response.finish_reason {
+            FinishReason::Error | FinishReason::ContextOverflow => {
+                Ok(Some(self.end(TurnResult::Failed, response.content)))
+            }
+            FinishReason::ContentFilter => {
+                let text = "The model's vendor withheld the answer (content filter). Rephrase the request.";
+                Ok(Some(self.end(TurnResult::Failed, Some(text.to_owned()))))
+            }
+            _ if !response.tool_calls.is_empty() => self.run_answer(response, streamed).await,
+            _ => Ok(Some(self.finish(&response, streamed.then_some(stream)))),
+        }
+    }
+
+    /// Calls the model, once more with a shorter conversation if this one does not fit.
+    async fn call_model(&mut self, stream: &StreamId) -> (LlmResponse, bool) {
+        let tap = Arc::new(StreamTap::new(self.io.observer.clone(), stream.clone()));
+        let context = CallContext {
+            trace: self.trace.clone(),
+            deltas: Some(tap.clone()),
+            cancel: self.io.cancel.clone(),
+        };
+        let mut response = self.engine.router.chat_with_failover(self.request(self.budget()), &context).await;
+        if response.finish_reason == FinishReason::ContextOverflow {
+            let half = self.estimated() / 2;
+            if let Some(shorter) = self.shorter_request(half) {
+                response = self.engine.router.chat_with_failover(shorter, &context).await;
+            }
+        }
+        if let Some(usage) = response.usage {
+            self.usage += usage;
+        }
+        self.engine.events.send(Event::ModelCalled {
+            trace: self.trace.clone(),
+            provider: response.provider.clone(),
+            model: response.model.clone(),
+            usage: response.usage,
+        });
+        let streamed = tap.finish(!response.tool_calls.is_empty());
+        (response, streamed)
+    }
+
+    fn budget(&self) -> Option<u64> {
+        (self.options.compact_after_tools && self.options.token_budget > 0).then_some(self.options.token_budget)
+    }
+
+    fn estimated(&self) -> u64 {
+        self.messages.iter().map(|message| estimate_message(message)).sum::<u64>() + estimate(&self.io.system)
+    }
+
+    fn request(&self, budget: Option<u64>) -> ChatRequest {
+        let mut messages = self.messages.clone();
+        if let Some(budget) = budget {
+            compact(&mut messages, budget.saturating_sub(estimate(&self.io.system)));
+        }
+        self.request_of(messages)
+    }
+
+    fn shorter_request(&self, target: u64) -> Option<ChatRequest> {
+        let mut messages = self.messages.clone();
+        compact(&mut messages, target).then(|| self.request_of(messages))
+    }
+
+    fn request_of(&self, messages: Vec<Arc<ChatMessage>>) -> ChatRequest {
+        ChatRequest {
+            // The router's candidate names the model and how it generates.
+            model: ModelId::from(""),
+            system: self.io.system.clone(),
+            transcript: (self.io.render)(Transcript::repair(messages).transcript),
+            tools: self.io.tools.clone(),
+            tool_choice: ToolChoice::Auto,
+            generation: Generation::default(),
+            cache_key: Some(self.io.facts.session.to_string()),
+        }
+    }
+
+    fn take_calls_from_text(&self, response: &mut LlmResponse) {
+        let Some(text) = response.content.as_deref() else { return };
+        let (kept, calls) = split_calls(text, &format!("{}-{}", self.trace, self.iterations));
+        if !calls.is_empty() {
+            response.content = Some(kept);
+            response.tool_calls = calls;
+        }
+    }
+
+    /// Records an answer that calls tools, then runs them.
+    async fn run_answer(
+        &mut self,
+        response: LlmResponse,
+        streamed: bool,
+    ) -> Result<Option<TurnOutcome>, SessionError> {
+        let message = response.to_message();
+        let first = self.calls + 1;
+        self.record(vec![MessageEntry::new(ChatMessage::Assistant(message))]).await?;
+        self.calls += u32::try_from(response.tool_calls.len()).unwrap_or(u32::MAX);
+        if !streamed && let Some(thought) = response.content.as_deref().and_then(visible) {
+            self.io.observer.signal(Signal::Thought(thought));
+        }
+        self.io.observer.signal(Signal::ToolHint(tool_hint(&response.tool_calls)));
+        let placed: Vec<(u32, ToolCall)> = (first..).zip(response.tool_calls).collect();
+        self.run_calls(&placed, false).await
+    }
+
+    /// Runs calls and records each result as it arrives. `resumed` calls may have run before.
+    async fn run_calls(
+        &mut self,
+        calls: &[(u32, ToolCall)],
+        resumed: bool,
+    ) -> Result<Option<TurnOutcome>, SessionError> {
+        let step = self.call_step(resumed);
+        if self.options.parallel_tool_exec && !resumed && step.all_pure(calls) {
+            let outputs = step.run_beside(calls).await;
+            for ((_, call), output) in calls.iter().zip(outputs) {
+                if let Some(outcome) = self.take_result(call, output).await? {
+                    return Ok(Some(outcome));
+                }
+            }
+            return Ok(None);
+        }
+        for (place, call) in calls {
+            if self.io.cancel.is_cancelled() {
+                return Ok(Some(self.end(TurnResult::Stopped, None)));
+            }
+            let output = step.run(*place, call).await;
+            if let Some(outcome) = self.take_result(call, output).await? {
+                return Ok(Some(outcome));
+            }
+        }
+        Ok(None)
+    }
+
+    fn call_step(&self, resumed: bool) -> CallStep<'a> {
+        CallStep {
+            registry: &self.engine.registry,
+            events: &self.engine.events,
+            facts: self.io.facts,
+            trace: self.trace.clone(),
+            cancel: self.io.cancel.clone(),
+            options: self.options,
+            resumed,
+        }
+    }
+
+    async fn take_result(&mut self, call: &ToolCall, mut output: String) -> Result<Option<TurnOutcome>, SessionError> {
+        let verdict = self.guard.observe(call, &output);
+        if let Verdict::Tell(count) = verdict {
+            output.push_str(&format!(
+                "\n\n[This is call {count} with the same arguments and the same result. Do something else or answer.]"
+            ));
+        }
+        self.record(vec![MessageEntry::new(ChatMessage::tool(call, output))]).await?;
+        let Verdict::End(count) = verdict else { return Ok(None) };
+        let notice = format!(
+            "I stopped: I called {} {count} times with the same arguments and got the same result each time. \
+             Tell me what to try instead.",
+            call.name
+        );
+        Ok(Some(self.end(TurnResult::Limited, Some(notice))))
+    }
+
+    fn finish(&self, response: &LlmResponse, stream: Option<StreamId>) -> TurnOutcome {
+        let seen = response.content.as_deref().and_then(visible);
+        let cut = response.finish_reason == FinishReason::Length;
+        let last = seen.as_ref().map(|text| {
+            let message = AssistantMessage { content: Some(Content::Text(text.clone())), ..response.to_message() };
+            let mut entry = MessageEntry::new(ChatMessage::Assistant(message));
+            if cut {
+                entry.extra.insert(CUT_KEY.to_owned(), "length".into());
+            }
+            entry
+        });
+        let reply = match seen {
+            Some(text) if cut => Some(format!("{text}\n\n{CUT_NOTE}")),
+            None if cut => Some(CUT_NOTE.to_owned()),
+            other => other,
+        };
+        TurnOutcome { last, stream, ..self.end(TurnResult::Completed, reply) }
+    }
+
+    fn end(&self, result: TurnResult, reply: Option<String>) -> TurnOutcome {
+        TurnOutcome {
+            result,
+            reply,
+            last: None,
+            stream: None,
+            usage: self.usage,
+            iterations: self.iterations,
+            trace: self.trace.clone(),
+        }
+    }
+
+    async fn record(&mut self, entries: Vec<MessageEntry>) -> Result<(), SessionError> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let messages: Vec<Arc<ChatMessage>> = entries.iter().map(sent_message).collect();
+        self.io.journal.record(entries).await?;
+        self.messages.extend(messages);
+        Ok(())
+    }
+}
+
+/// What is sent for an entry: a person's message with its runtime block behind it.
+pub(crate) fn sent_message(entry: &MessageEntry) -> Arc<ChatMessage> {
+    let (ChatMessage::User(user), Some(runtime)) = (&*entry.message, &entry.runtime) else {
+        return entry.message.clone();
+    };
+    let mut user = user.clone();
+    user.content.append_paragraph(runtime);
+    Arc::new(ChatMessage::User(user))
+}
+
+fn limit_notice(limit: u32) -> String {
+    format!(
+        "I reached the limit of {limit} model calls for one request without finishing. What is done so far is kept: \
+         ask me to go on, or split the request into smaller steps (agents.defaults.maxToolIterations sets the limit)."
+    )
+}
+
+/// Shows visible text to the observer as it streams.
+struct StreamTap {
+    observer: Arc<dyn Observer>,
+    stream: StreamId,
+    visible: Mutex<VisibleStream>,
+    emitted: AtomicBool,
+}
+
+impl StreamTap {
+    fn new(observer: Arc<dyn Observer>, stream: StreamId) -> Self {
+        Self { observer, stream, visible: Mutex::default(), emitted: AtomicBool::new(false) }
+    }
+
+    fn show(&self, text: String) {
+        if !text.is_empty() {
+            self.emitted.store(true, Ordering::Relaxed);
+            self.observer.signal(Signal::Delta { stream: self.stream.clone(), text });
+        }
+    }
+
+    /// Ends the stream; whether anything was shown.
+    fn finish(&self, resuming: bool) -> bool {
+        let rest = self.visible.lock().unwrap_or_else(PoisonError::into_inner).finish();
+        self.show(rest);
+        let emitted = self.emitted.load(Ordering::Relaxed);
+        if emitted {
+            self.observer.signal(Signal::StreamEnd { stream: self.stream.clone(), resuming });
+        }
+        emitted
+    }
+}
+
+impl DeltaSink for StreamTap {
+    fn delta(&self, delta: Delta) {
+        match delta {
+            Delta::Text(piece) => {
+                let seen = self.visible.lock().unwrap_or_else(PoisonError::into_inner).push(&piece);
+                self.show(seen);
+            }
+            Delta::Reasoning(_) => {}
+            Delta::Notice(notice) => self.observer.signal(Signal::Notice(notice)),
+        }
+    }
+}

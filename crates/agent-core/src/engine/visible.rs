@@ -1,0 +1,134 @@
+//! What a person sees of what a model wrote: no thinking.
+
+/// Tags whose content is thought, not speech.
+const THINKING_TAGS: [&str; 3] = ["think", "thinking", "thought"];
+
+/// The visible part of `text`: thinking blocks removed, also one that was never closed, and one
+/// whose opening the vendor swallowed. `None` when nothing is left.
+pub(crate) fn visible(text: &str) -> Option<String> {
+    let mut rest = text.to_owned();
+    for tag in THINKING_TAGS {
+        rest = without_tag(&rest, tag);
+    }
+    let trimmed = rest.trim();
+    (!trimmed.is_empty()).then(|| trimmed.to_owned())
+}
+
+fn without_tag(text: &str, tag: &str) -> String {
+    let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, inside)) = rest.split_once(&open) {
+        kept.push_str(before);
+        rest = inside.split_once(&close).map_or("", |(_, after)| after);
+    }
+    // A closing tag without an opening one: all before it was thought.
+    let tail = rest.split_once(&close).map_or(rest, |(_, after)| after);
+    if tail.len() < rest.len() {
+        kept.clear();
+    }
+    kept.push_str(tail);
+    kept
+}
+
+/// Lets visible text through as it streams and holds thinking back.
+///
+/// Text that may be the beginning of a tag is held until it is clear what it is.
+#[derive(Debug, Default)]
+pub(crate) struct VisibleStream {
+    held: String,
+    inside: Option<&'static str>,
+    started: bool,
+}
+
+impl VisibleStream {
+    /// The visible part of the next piece.
+    pub(crate) fn push(&mut self, piece: &str) -> String {
+        self.held.push_str(piece);
+        let mut out = String::new();
+        while self.step(&mut out) {}
+        self.trim_start(out)
+    }
+
+    /// What is still held when the stream ends.
+    pub(crate) fn finish(&mut self) -> String {
+        let rest = std::mem::take(&mut self.held);
+        if self.inside.is_some() { String::new() } else { self.trim_start(rest) }
+    }
+
+    fn trim_start(&mut self, out: String) -> String {
+        if self.started {
+            return out;
+        }
+        let trimmed = out.trim_start();
+        self.started = !trimmed.is_empty();
+        trimmed.to_owned()
+    }
+
+    /// Moves what is certain from `held` to `out`; `false` when more text is needed.
+    fn step(&mut self, out: &mut String) -> bool {
+        if let Some(tag) = self.inside {
+            let close = format!("</{tag}>");
+            let Some((_, after)) = self.held.split_once(&close) else { return false };
+            self.held = after.to_owned();
+            self.inside = None;
+            return true;
+        }
+        let Some((before, from_bracket)) = self.held.split_once('<') else {
+            out.push_str(&std::mem::take(&mut self.held));
+            return false;
+        };
+        out.push_str(before);
+        let candidate = format!("<{from_bracket}");
+        for tag in THINKING_TAGS {
+            let open = format!("<{tag}>");
+            if let Some(after) = candidate.strip_prefix(&open) {
+                self.held = after.to_owned();
+                self.inside = Some(tag);
+                return true;
+            }
+            if open.starts_with(&candidate) {
+                self.held = candidate;
+                return false;
+            }
+        }
+        out.push('<');
+        self.held = from_bracket.to_owned();
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thinking_is_removed_in_all_its_spellings() {
+        for (text, seen) in [
+            ("plain", Some("plain")),
+            ("<think>a</think> b", Some("b")),
+            ("a <think>x\ny</think>b <think>z</think>c", Some("a b c")),
+            ("<thinking>a</thinking>b", Some("b")),
+            ("<thought>a</thought>", None),
+            ("answer <think>never closed", Some("answer")),
+            ("swallowed opening</think>answer", Some("answer")),
+            ("   ", None),
+            ("a < b and <thin", Some("a < b and <thin")),
+        ] {
+            assert_eq!(visible(text).as_deref(), seen, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn any_chunking_streams_the_same_text() {
+        let text = "<think>secret</think>Hello <b>you</b> <thinking>more</thinking>end <thin";
+        for size in 1..text.len() {
+            let mut stream = VisibleStream::default();
+            let characters: Vec<char> = text.chars().collect();
+            let mut seen: String =
+                characters.chunks(size).map(|chunk| stream.push(&chunk.iter().collect::<String>())).collect();
+            seen.push_str(&stream.finish());
+            assert_eq!(seen, "Hello <b>you</b> end <thin", "pieces of {size}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The crate table of ARCHITECTURE.md against what Cargo says.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
+
+/// Crates that may use anything.
+const FREE: [&str; 4] = ["testkit", "examples", "tests", "benches"];
+/// The most third-party crates that an embedding program pulls in with `agent-core`.
+const EMBEDDED_CRATES: usize = 80;
+
+struct Row {
+    layer: u32,
+    may_use: BTreeSet<String>,
+}
+
+fn table() -> BTreeMap<String, Row> {
+    let page = include_str!("../../ARCHITECTURE.md");
+    page.lines().filter_map(row).collect()
+}
+
+fn row(line: &str) -> Option<(String, Row)> {
+    let cells: Vec<&str> = line.strip_prefix('|')?.split('|').map(str::trim).collect();
+    let layer = cells.first()?.parse().ok()?;
+    let may_use = cells.get(3)?.split(',').map(str::trim).filter(|name| *name != "–").map(str::to_owned).collect();
+    Some((cells.get(1)?.to_string(), Row { layer, may_use }))
+}
+
+fn metadata() -> Metadata {
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
+    let offline = ["--offline".to_owned(), "--locked".to_owned()];
+    MetadataCommand::new().manifest_path(manifest).other_options(offline).exec().expect("cargo metadata")
+}
+
+fn short(name: &str) -> String {
+    match name {
+        "nanobot" | "nanobot-gateway" => name.to_owned(),
+        other => other.trim_start_matches("nanobot-").to_owned(),
+    }
+}
+
+#[test]
+fn every_crate_stays_on_its_floor() {
+    let table = table();
+    let metadata = metadata();
+    let mut wrong = Vec::new();
+    for package in metadata.workspace_packages() {
+        let name = short(&package.name);
+        if FREE.contains(&name.as_str()) {
+            continue;
+        }
+        let Some(row) = table.get(&name) else {
+            wrong.push(format!("{name} is not in the table"));
+            continue;
+        };
+        for dependency in
+            package.dependencies.iter().filter(|dependency| dependency.kind != DependencyKind::Development)
+        {
+            let used = short(&dependency.name);
+            let Some(below) = table.get(&used) else { continue };
+            if below.layer >= row.layer || !row.may_use.contains(&used) {
+                wrong.push(format!("{name} may not use {used}"));
+            }
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+}
+
+#[test]
+fn the_table_lists_no_crate_that_is_gone() {
+    let metadata = metadata();
+    let there: BTreeSet<String> = metadata.workspace_packages().iter().map(|package| short(&package.name)).collect();
+    let gone: Vec<String> = table().into_keys().filter(|name| !there.contains(name)).collect();
+    assert_eq!(gone, Vec::<String>::new());
+}
+
+/// What `cargo tree` shows under a package, third-party crates only.
+fn third_party(package: &str) -> BTreeSet<String> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
+    let output = std::process::Command::new(cargo)
+        .args(["tree", "--offline", "--locked", "--manifest-path", manifest, "-p", package])
+        .args(["-e", "normal", "--target", "x86_64-unknown-linux-gnu", "--prefix", "none"])
+        .output()
+        .expect("cargo tree");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| !name.starts_with("nanobot"))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn embedding_the_agent_pulls_few_crates() {
+    let crates = third_party("nanobot-agent-core");
+    assert!(crates.len() <= EMBEDDED_CRATES, "{} crates: {crates:?}", crates.len());
+}
+
+#[test]
+fn no_openssl_and_no_second_crypto_library_anywhere() {
+    let banned = ["openssl-sys", "native-tls", "aws-lc-rs", "aws-lc-sys"];
+    let crates = third_party("nanobot");
+    let found: Vec<&str> = banned.into_iter().filter(|name| crates.contains(*name)).collect();
+    assert_eq!(found, Vec::<&str>::new());
+}
