@@ -12,17 +12,22 @@ use crate::BusError;
 /// What became of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Settle {
-    /// The effect is about to happen: a crash from here on leaves it uncertain.
+    /// The effect is about to happen: a crash from here on leaves it in doubt. Says nothing about
+    /// an inbound message, whose effects are in the journal of its turn.
     Begin,
-    /// This part (counted from 0) of an outbound message reached the platform.
+    /// This part (counted from 0) of an outbound message reached the platform; the next may be
+    /// under way from now on, without another `Begin`.
     PartSent(u32),
     /// Done: `answered` or `sent`. Terminal.
     Ack,
-    /// Still at work: do not hand it out again for this long.
+    /// Still at work: do not hand it out again for this long. A ledger that can see whether the
+    /// delivery still lives waits for that anyway.
     Extend(Duration),
-    /// Not now: hand it out again after this long.
+    /// Not now: hand it out again after this long. What was begun since it was handed out did
+    /// certainly not happen; an older doubt stays. Ends this delivery.
     RetryIn(Duration),
-    /// It may or may not have happened; a person or a policy decides. Terminal.
+    /// It may or may not have happened; a person or a policy decides. Terminal; an inbound
+    /// message becomes `failed`.
     Uncertain(String),
     /// It did not happen and will not. Terminal.
     Fail(String),
@@ -30,15 +35,48 @@ pub enum Settle {
     Discard(String),
 }
 
+impl Settle {
+    /// Whether it settles the entry for good.
+    #[must_use]
+    pub fn is_terminal(&self) -> bool {
+        match self {
+            Self::Ack | Self::Uncertain(_) | Self::Fail(_) | Self::Discard(_) => true,
+            Self::Begin | Self::PartSent(_) | Self::Extend(_) | Self::RetryIn(_) => false,
+        }
+    }
+
+    /// Whether the consumer is through with this delivery: terminal, or to be handed out again.
+    #[must_use]
+    pub fn ends_delivery(&self) -> bool {
+        self.is_terminal() || matches!(self, Self::RetryIn(_))
+    }
+}
+
 /// The ledger's side of a delivery.
 #[async_trait]
 pub trait Settlement: Send + Sync {
     /// Records what became of the delivery. When it returns `Ok`, the record is durable.
+    ///
+    /// # Errors
+    /// [`BusError::Conflict`] when the entry is settled already (by a person, say), or was handed
+    /// out again since and the outcome is not terminal; [`BusError::Store`] when nothing was
+    /// recorded.
     async fn settle(&self, outcome: Settle) -> Result<(), BusError>;
 }
 
+/// How far a message had come when it was handed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// How often it was handed out, this time included; from 1.
+    pub attempt: u32,
+    /// How many parts of it are known to have reached the platform.
+    pub parts_sent: u32,
+    /// Whether an earlier delivery began the effect and nobody recorded how it ended.
+    pub in_doubt: bool,
+}
+
 /// A message and the duty to settle it. Dropped without a terminal outcome, it is delivered
-/// again to the next subscription (or at once, to this one, after a delay).
+/// again: to this subscription after [`crate::REDELIVERY_DELAY`], or to the next one at once.
 pub struct Delivery<T> {
     /// The message.
     pub message: T,
@@ -46,18 +84,22 @@ pub struct Delivery<T> {
     pub attempt: u32,
     /// How many parts of it had reached the platform before this delivery.
     pub parts_sent: u32,
+    /// Whether an earlier delivery began the effect and never recorded how it ended: part
+    /// `parts_sent` may be at the platform already. Never for an inbound message.
+    pub in_doubt: bool,
     settlement: Option<Box<dyn Settlement>>,
 }
 
 impl<T> Delivery<T> {
     /// A delivery that a ledger wants settled.
-    pub fn durable(message: T, attempt: u32, parts_sent: u32, settlement: Box<dyn Settlement>) -> Self {
-        Self { message, attempt, parts_sent, settlement: Some(settlement) }
+    pub fn durable(message: T, progress: Progress, settlement: Box<dyn Settlement>) -> Self {
+        let Progress { attempt, parts_sent, in_doubt } = progress;
+        Self { message, attempt, parts_sent, in_doubt, settlement: Some(settlement) }
     }
 
     /// A delivery nobody keeps a record of: settling it does nothing.
     pub fn lossy(message: T) -> Self {
-        Self { message, attempt: 1, parts_sent: 0, settlement: None }
+        Self { message, attempt: 1, parts_sent: 0, in_doubt: false, settlement: None }
     }
 
     /// Whether a ledger waits for its settlement.
@@ -91,6 +133,7 @@ impl<T: fmt::Debug> fmt::Debug for Delivery<T> {
             .field("message", &self.message)
             .field("attempt", &self.attempt)
             .field("parts_sent", &self.parts_sent)
+            .field("in_doubt", &self.in_doubt)
             .field("durable", &self.is_durable())
             .finish()
     }

@@ -2,20 +2,35 @@
 //!
 //! Decision: a queue is a ledger. `publish` returns when the message is durable; a consumer holds
 //! a [`Delivery`] and settles it; what is not settled comes back. Whether "durable" means memory
-//! in `nanobot-testkit` is the same for all of them.
+//! ([`MemoryBus`]), a file or a cluster is the implementation's to say; the rules are the same, and
+//! one conformance suite in `nanobot-testkit` holds all of them to it.
+//!
+//! For implementers there are three parts beside the traits, so that the subtle rules are written
+//! once: [`Standing`] (which state follows which outcome), [`Queued`] (what makes two messages the
+//! same) and [`Consumers`] (one live consumer, wake-ups, and lossy messages in between).
 
 mod claims;
+mod consumer;
 mod delivery;
 mod events;
+mod feed;
 mod ledger;
+mod memory;
+mod queued;
+mod standing;
 
 use async_trait::async_trait;
 use nanobot_types::{ChannelName, InboundMessage, OutboundMessage};
 
 pub use claims::{Claims, Lease};
-pub use delivery::{Delivery, Settle, Settlement, Subscription};
+pub use consumer::{Claim, Consumer, Consumers, Handout, HandoutGuard};
+pub use delivery::{Delivery, Progress, Settle, Settlement, Subscription};
 pub use events::EventFeed;
-pub use ledger::{InboundState, Ledger, LedgerEntry, LedgerFilter, OutboundState, Queue};
+pub use feed::{Backlog, Page, REDELIVERY_DELAY};
+pub use ledger::{DISCARDED, EntryState, Ledger, LedgerEntry, LedgerFilter, Queue};
+pub use memory::MemoryBus;
+pub use queued::Queued;
+pub use standing::Standing;
 
 /// Why the bus could not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +70,7 @@ pub enum BusError {
         /// The entry.
         id: String,
         /// Its state.
-        state: String,
+        state: EntryState,
     },
     /// The bus is shut down.
     #[error("the bus is closed")]
@@ -102,7 +117,8 @@ pub trait Bus: Send + Sync + std::fmt::Debug {
 
     /// The inbound messages that are not settled, oldest first, then new ones as they come: per
     /// session in order, not waiting for earlier ones to be settled. One live consumer; dropping
-    /// the subscription makes room for the next, which sees unsettled messages again.
+    /// the subscription makes room for the next, which sees unsettled messages again. A message
+    /// sent back with [`Settle::RetryIn`] is overtaken by later ones until it is due.
     ///
     /// # Errors
     /// [`BusError::Consumed`] while another subscription lives.

@@ -1,0 +1,205 @@
+//! One queue of the in-process bus: its open entries, and the settled ones it still remembers.
+
+use std::collections::{BTreeMap, HashMap};
+
+use nanobot_types::{ChannelName, Timestamp};
+use tokio::time::Instant;
+
+use crate::ledger::DISCARDED;
+use crate::{
+    BusError, EntryState, Handout, LedgerEntry, LedgerFilter, Progress, Queued, REDELIVERY_DELAY, Settle, Standing,
+};
+
+/// How many settled entries are remembered: as far back as duplicates are recognised.
+const REMEMBERED: usize = 4096;
+
+/// The entries of one queue by number, which is their order of acceptance.
+pub(super) struct Table<T> {
+    bound: usize,
+    open: BTreeMap<u64, Entry<T>>,
+    settled: BTreeMap<u64, Entry<T>>,
+    names: HashMap<String, u64>,
+}
+
+struct Entry<T> {
+    message: T,
+    standing: Standing,
+    accepted_at: Timestamp,
+    /// The serial under which it is out; 0 when it is not.
+    out: u64,
+    due: Option<Instant>,
+}
+
+impl<T: Queued> Table<T> {
+    pub(super) fn new(bound: usize) -> Self {
+        Self { bound, open: BTreeMap::new(), settled: BTreeMap::new(), names: HashMap::new() }
+    }
+
+    /// Adds a message under the number that `number` gives; `None` when it is there already.
+    pub(super) fn accept(&mut self, message: T, number: impl FnOnce() -> u64) -> Result<Option<u64>, BusError> {
+        let name = message.name();
+        if self.names.contains_key(&name) {
+            return Ok(None);
+        }
+        if self.open.len() >= self.bound {
+            return Err(BusError::Full { queue: T::QUEUE, bound: self.bound });
+        }
+        let number = number();
+        let accepted_at = chrono::Local::now().fixed_offset();
+        let entry = Entry { message, standing: Standing::accepted(), accepted_at, out: 0, due: None };
+        self.open.insert(number, entry);
+        self.names.insert(name, number);
+        Ok(Some(number))
+    }
+
+    /// Takes back everything that is out to the consumer of `channel`.
+    pub(super) fn take_back_all(&mut self, channel: Option<&ChannelName>) {
+        for entry in self.open.values_mut().filter(|entry| entry.message.consumer() == channel) {
+            if entry.out != 0 {
+                entry.out = 0;
+                entry.standing.give_back();
+            }
+        }
+    }
+
+    /// Takes one handout back, to be due after a while.
+    pub(super) fn take_back(&mut self, handout: Handout) {
+        if let Some(entry) = self.open.get_mut(&handout.entry).filter(|entry| entry.out == handout.serial) {
+            entry.out = 0;
+            entry.standing.give_back();
+            entry.due = Some(Instant::now() + REDELIVERY_DELAY);
+        }
+    }
+
+    /// Hands out the first `limit` entries of a consumer that are due.
+    pub(super) fn hand_out(
+        &mut self,
+        channel: Option<&ChannelName>,
+        limit: usize,
+        mut serial: impl FnMut() -> u64,
+    ) -> Vec<(Handout, T, Progress)> {
+        let now = Instant::now();
+        self.open
+            .iter_mut()
+            .filter(|(_, entry)| entry.message.consumer() == channel && entry.out == 0)
+            .filter(|(_, entry)| entry.due.is_none_or(|due| due <= now))
+            .take(limit)
+            .map(|(&number, entry)| {
+                entry.out = serial();
+                entry.due = None;
+                let handout = Handout { entry: number, serial: entry.out };
+                (handout, entry.message.clone(), entry.standing.hand_out())
+            })
+            .collect()
+    }
+
+    /// When the next waiting entry of a consumer comes due.
+    pub(super) fn next_due(&self, channel: Option<&ChannelName>) -> Option<Instant> {
+        self.open
+            .values()
+            .filter(|entry| entry.message.consumer() == channel && entry.out == 0)
+            .filter_map(|e| e.due)
+            .min()
+    }
+
+    pub(super) fn settle(&mut self, handout: Handout, outcome: &Settle) -> Result<(), BusError> {
+        let number = handout.entry;
+        let Some(entry) = self.open.get_mut(&number) else {
+            return Err(self.refusal(number));
+        };
+        let stale = entry.out != handout.serial;
+        if (stale && !outcome.is_terminal()) || !entry.standing.settle(T::QUEUE, outcome) {
+            return Err(self.refusal(number));
+        }
+        if let Settle::RetryIn(delay) = outcome {
+            entry.out = 0;
+            entry.due = Some(Instant::now() + *delay);
+        }
+        self.shelve(number);
+        Ok(())
+    }
+
+    pub(super) fn discard(&mut self, number: u64) -> Result<(), BusError> {
+        let outcome = Settle::Discard(DISCARDED.to_owned());
+        let discarded = self.open.get_mut(&number).is_some_and(|entry| entry.standing.settle(T::QUEUE, &outcome));
+        if !discarded {
+            return Err(self.refusal(number));
+        }
+        self.shelve(number);
+        Ok(())
+    }
+
+    /// Opens a settled entry again and tells whose it is.
+    pub(super) fn retry(&mut self, number: u64) -> Result<Option<ChannelName>, BusError> {
+        match self.settled.remove(&number) {
+            Some(mut entry) => {
+                let reopened = entry.standing.retry();
+                let channel = entry.message.consumer().cloned();
+                if reopened {
+                    entry.out = 0;
+                    entry.due = None;
+                    self.open.insert(number, entry);
+                    return Ok(channel);
+                }
+                self.settled.insert(number, entry);
+                Err(self.refusal(number))
+            }
+            None => Err(self.refusal(number)),
+        }
+    }
+
+    pub(super) fn show(&self, number: u64) -> Option<LedgerEntry> {
+        self.open.get(&number).or_else(|| self.settled.get(&number)).map(|entry| entry.show(number))
+    }
+
+    pub(super) fn list(&self, filter: LedgerFilter, limit: usize) -> Vec<LedgerEntry> {
+        let mut found: Vec<_> =
+            self.open.iter().chain(&self.settled).filter(|(_, entry)| filter.admits(entry.standing.state)).collect();
+        found.sort_unstable_by_key(|(number, _)| std::cmp::Reverse(**number));
+        found.into_iter().take(limit).map(|(number, entry)| entry.show(*number)).collect()
+    }
+
+    /// Moves an entry that is settled to the others and forgets the oldest beyond the bound.
+    fn shelve(&mut self, number: u64) {
+        if self.open.get(&number).is_some_and(|entry| entry.standing.state.is_open()) {
+            return;
+        }
+        if let Some(entry) = self.open.remove(&number) {
+            self.settled.insert(number, entry);
+        }
+        if self.settled.len() > REMEMBERED
+            && let Some((_, oldest)) = self.settled.pop_first()
+        {
+            self.names.remove(&oldest.message.name());
+        }
+    }
+
+    /// Why an entry cannot be changed that way.
+    fn refusal(&self, number: u64) -> BusError {
+        let id = number.to_string();
+        match self.state(number) {
+            Some(state) => BusError::Conflict { id, state },
+            None => BusError::Unknown { id },
+        }
+    }
+
+    fn state(&self, number: u64) -> Option<EntryState> {
+        self.open.get(&number).or_else(|| self.settled.get(&number)).map(|entry| entry.standing.state)
+    }
+}
+
+impl<T: Queued> Entry<T> {
+    fn show(&self, number: u64) -> LedgerEntry {
+        let mut shown = LedgerEntry {
+            id: number.to_string(),
+            state: self.standing.state,
+            why: self.standing.why.clone(),
+            attempts: self.standing.attempts,
+            accepted_at: self.accepted_at,
+            inbound: None,
+            outbound: None,
+        };
+        self.message.clone().show_in(&mut shown);
+        shown
+    }
+}

@@ -1,0 +1,92 @@
+//! What a message must tell a ledger: its queue, its consumer, and what makes it the same.
+
+use nanobot_types::{ChannelName, InboundMessage, MessageId, OutboundMessage};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::{LedgerEntry, Queue};
+
+/// A message that one of the two queues carries.
+pub trait Queued: Clone + Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// The queue.
+    const QUEUE: Queue;
+
+    /// Makes sure that the message has a name: called once, when it is accepted.
+    fn complete(&mut self);
+
+    /// Two messages of a queue with one name are the same message. Injective over everything the
+    /// message is known by.
+    fn name(&self) -> String;
+
+    /// The channel whose subscription gets it; `None` for inbound messages, which have one
+    /// consumer for all channels.
+    fn consumer(&self) -> Option<&ChannelName>;
+
+    /// Puts the message into its place in a ledger entry.
+    fn show_in(self, entry: &mut LedgerEntry);
+}
+
+impl Queued for InboundMessage {
+    const QUEUE: Queue = Queue::Inbound;
+
+    fn complete(&mut self) {
+        self.id.get_or_insert_with(|| MessageId::from(uuid::Uuid::new_v4().to_string()));
+    }
+
+    fn name(&self) -> String {
+        serde_json::json!([self.channel, self.chat_id, self.id]).to_string()
+    }
+
+    fn consumer(&self) -> Option<&ChannelName> {
+        None
+    }
+
+    fn show_in(self, entry: &mut LedgerEntry) {
+        entry.inbound = Some(self);
+    }
+}
+
+impl Queued for OutboundMessage {
+    const QUEUE: Queue = Queue::Outbound;
+
+    fn complete(&mut self) {}
+
+    fn name(&self) -> String {
+        self.key.to_string()
+    }
+
+    fn consumer(&self) -> Option<&ChannelName> {
+        Some(&self.channel)
+    }
+
+    fn show_in(self, entry: &mut LedgerEntry) {
+        entry.outbound = Some(self);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(channel: &str, chat: &str, id: Option<&str>) -> InboundMessage {
+        let mut message = InboundMessage::text(channel, "7", chat, "hi");
+        message.id = id.map(MessageId::from);
+        message
+    }
+
+    #[test]
+    fn names_tell_channel_chat_and_id_apart() {
+        assert_eq!(named("a", "b:c", Some("d")).name(), r#"["a","b:c","d"]"#);
+        assert_ne!(named("a", "b:c", Some("d")).name(), named("a:b", "c", Some("d")).name());
+    }
+
+    #[test]
+    fn a_message_without_an_id_gets_one_of_its_own_and_others_keep_theirs() {
+        let mut messages = [named("a", "b", None), named("a", "b", None), named("a", "b", Some("42"))];
+        messages.iter_mut().for_each(Queued::complete);
+        let [first, second, third] = messages.map(|message| message.id);
+        assert!(first.is_some());
+        assert_ne!(first, second);
+        assert_eq!(third, Some("42".into()));
+    }
+}

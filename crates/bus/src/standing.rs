@@ -1,0 +1,166 @@
+//! The state machine of a ledger entry: which state follows which outcome.
+//!
+//! Decision: pure and shared, so that every bus, whatever it stores entries in, moves them the
+//! same way. It knows nothing of time: how long a message waits is the bus's to keep.
+
+use crate::{EntryState, Progress, Queue, Settle};
+
+/// Where an entry stands and how it got there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Its state.
+    pub state: EntryState,
+    /// Why it is in that state, where there is a reason.
+    pub why: Option<String>,
+    /// How often it was handed out.
+    pub attempts: u32,
+    /// How many parts are known to have reached the platform.
+    pub parts_sent: u32,
+    /// Whether an earlier delivery began the effect and never recorded how it ended.
+    pub in_doubt: bool,
+}
+
+impl Standing {
+    /// An entry that was accepted just now.
+    #[must_use]
+    pub fn accepted() -> Self {
+        Self { state: EntryState::Pending, why: None, attempts: 0, parts_sent: 0, in_doubt: false }
+    }
+
+    /// Hands it out once more.
+    pub fn hand_out(&mut self) -> Progress {
+        self.attempts = self.attempts.saturating_add(1);
+        Progress { attempt: self.attempts, parts_sent: self.parts_sent, in_doubt: self.in_doubt }
+    }
+
+    /// Takes it back from a consumer that ended without a word: what was begun is in doubt.
+    pub fn give_back(&mut self) {
+        if self.state == EntryState::Sending {
+            self.state = EntryState::Pending;
+            self.in_doubt = true;
+        }
+    }
+
+    /// Moves it to where `outcome` leads. `false`, and nothing changed, when it is settled.
+    #[must_use]
+    pub fn settle(&mut self, queue: Queue, outcome: &Settle) -> bool {
+        if !self.state.is_open() {
+            return false;
+        }
+        match outcome {
+            Settle::Begin => self.begin(queue),
+            Settle::PartSent(part) => {
+                self.begin(queue);
+                self.parts_sent = self.parts_sent.max(part.saturating_add(1));
+                self.in_doubt = false;
+            }
+            Settle::Extend(_) => {}
+            Settle::RetryIn(_) => self.state = EntryState::Pending,
+            Settle::Ack => self.end(queue, EntryState::Answered, EntryState::Sent, None),
+            Settle::Uncertain(why) => self.end(queue, EntryState::Failed, EntryState::Uncertain, Some(why)),
+            Settle::Fail(why) => self.end(queue, EntryState::Failed, EntryState::Failed, Some(why)),
+            Settle::Discard(why) => self.end(queue, EntryState::Dropped, EntryState::Expired, Some(why)),
+        }
+        true
+    }
+
+    /// Opens it again on a person's word. `false`, and nothing changed, when it is open or done.
+    #[must_use]
+    pub fn retry(&mut self) -> bool {
+        match self.state {
+            EntryState::Uncertain | EntryState::Failed | EntryState::Dropped | EntryState::Expired => {
+                *self = Self { parts_sent: self.parts_sent, ..Self::accepted() };
+                true
+            }
+            EntryState::Pending | EntryState::Sending | EntryState::Answered | EntryState::Sent => false,
+        }
+    }
+
+    fn begin(&mut self, queue: Queue) {
+        if queue == Queue::Outbound {
+            self.state = EntryState::Sending;
+        }
+    }
+
+    fn end(&mut self, queue: Queue, inbound: EntryState, outbound: EntryState, why: Option<&String>) {
+        self.state = match queue {
+            Queue::Inbound => inbound,
+            Queue::Outbound => outbound,
+        };
+        self.why = why.cloned();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn every_outcome_leads_to_its_state() {
+        let why = || "because".to_owned();
+        let later = Duration::from_secs(1);
+        let table = [
+            (Settle::Begin, EntryState::Pending, EntryState::Sending),
+            (Settle::PartSent(0), EntryState::Pending, EntryState::Sending),
+            (Settle::Extend(later), EntryState::Pending, EntryState::Pending),
+            (Settle::RetryIn(later), EntryState::Pending, EntryState::Pending),
+            (Settle::Ack, EntryState::Answered, EntryState::Sent),
+            (Settle::Uncertain(why()), EntryState::Failed, EntryState::Uncertain),
+            (Settle::Fail(why()), EntryState::Failed, EntryState::Failed),
+            (Settle::Discard(why()), EntryState::Dropped, EntryState::Expired),
+        ];
+        for (outcome, inbound, outbound) in table {
+            for (queue, expected) in [(Queue::Inbound, inbound), (Queue::Outbound, outbound)] {
+                let mut standing = Standing::accepted();
+                assert!(standing.settle(queue, &outcome), "{outcome:?}");
+                assert_eq!(standing.state, expected, "{queue} {outcome:?}");
+                if !expected.is_open() {
+                    let settled = standing.clone();
+                    assert!(!standing.settle(queue, &Settle::Begin), "{queue} {outcome:?} is terminal");
+                    assert_eq!(standing, settled);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn doubt_comes_from_a_begun_delivery_that_vanished_and_ends_with_a_part_sent() {
+        let mut standing = Standing::accepted();
+        assert_eq!(standing.hand_out(), Progress { attempt: 1, parts_sent: 0, in_doubt: false });
+        standing.give_back();
+        assert_eq!(standing.hand_out(), Progress { attempt: 2, parts_sent: 0, in_doubt: false });
+        assert!(standing.settle(Queue::Outbound, &Settle::Begin));
+        standing.give_back();
+        assert_eq!(standing.hand_out(), Progress { attempt: 3, parts_sent: 0, in_doubt: true });
+        assert!(standing.settle(Queue::Outbound, &Settle::Begin));
+        assert!(standing.settle(Queue::Outbound, &Settle::RetryIn(Duration::ZERO)));
+        assert_eq!(standing.hand_out(), Progress { attempt: 4, parts_sent: 0, in_doubt: true });
+        assert!(standing.settle(Queue::Outbound, &Settle::PartSent(0)));
+        assert!(standing.settle(Queue::Outbound, &Settle::RetryIn(Duration::ZERO)));
+        assert_eq!(standing.hand_out(), Progress { attempt: 5, parts_sent: 1, in_doubt: false });
+    }
+
+    #[test]
+    fn a_person_reopens_what_failed_and_nothing_else() {
+        for state in EntryState::ALL {
+            let mut standing =
+                Standing { state, why: Some("because".into()), attempts: 4, parts_sent: 2, in_doubt: true };
+            let before = standing.clone();
+            let reopened = standing.retry();
+            let expected = if reopened { Standing { parts_sent: 2, ..Standing::accepted() } } else { before };
+            assert_eq!(standing, expected, "{state}");
+            let open_or_done = state.is_open() || matches!(state, EntryState::Answered | EntryState::Sent);
+            assert_eq!(reopened, !open_or_done, "{state}");
+        }
+    }
+
+    #[test]
+    fn a_state_is_read_back_from_its_word() {
+        for state in EntryState::ALL {
+            assert_eq!(EntryState::parse(state.as_str()), Some(state));
+        }
+        assert_eq!(EntryState::parse("lost"), None);
+    }
+}
