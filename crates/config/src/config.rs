@@ -5,13 +5,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use chrono::{DateTime, Utc};
 use figment::Figment;
 use figment::value::{Tag, Value as FigmentValue};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::document::{self, Document, Node};
-use crate::draft::Draft;
+use crate::draft::{self, Draft};
 use crate::extract::{Extraction, check_classes};
 use crate::key::KeyPath;
 use crate::layer::{Layer, Source};
@@ -57,7 +58,10 @@ impl Loader {
         let file = self.paths.config_file.clone();
         let mut shape = self.schema.into_root();
         let mut findings = Vec::new();
-        let original = read(&file, self.paths.is_explicit())?;
+        let original = read(&file)?;
+        if original.is_none() && self.paths.is_explicit() {
+            return Err(ConfigError::Missing { path: file });
+        }
         let root = match original.as_deref() {
             Some(bytes) => match document::parse(&file, bytes)? {
                 Document::Object(node) => Some(node),
@@ -94,11 +98,11 @@ impl Loader {
     }
 }
 
-fn read(file: &Path, must_exist: bool) -> Result<Option<Vec<u8>>, ConfigError> {
+/// The content of a file; `None` if there is no such file.
+pub(crate) fn read(file: &Path) -> Result<Option<Vec<u8>>, ConfigError> {
     match fs::read(file) {
         Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound && !must_exist => Ok(None),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(ConfigError::Missing { path: file.to_path_buf() }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(ConfigError::Read { path: file.to_path_buf(), source }),
     }
 }
@@ -227,6 +231,23 @@ impl Config {
     #[must_use]
     pub fn draft(&self) -> Draft {
         Draft::new(self.paths.config_file.clone(), self.original.clone(), self.root.clone(), self.shape.clone())
+    }
+
+    /// Copies the configuration file as it was read to `<name>.bak-<time>` beside it, readable by
+    /// its owner only and on disk when this returns; `None` if there is no file. A save does this
+    /// by itself; this is for whoever is about to write elsewhere in somebody's home.
+    ///
+    /// # Errors
+    /// [`ConfigError::Write`] from the system.
+    pub fn back_up(&self, now: DateTime<Utc>) -> Result<Option<PathBuf>, ConfigError> {
+        draft::back_up(&self.paths.config_file, self.original.as_deref(), now)
+    }
+
+    /// Whether somebody's configuration is here and this program never kept state beside it: the
+    /// moment for an [`ImportReport`](crate::ImportReport).
+    #[must_use]
+    pub fn is_first_visit(&self) -> bool {
+        self.has_file() && !self.paths.state_db.exists()
     }
 
     fn extraction(&self, key: &str) -> Result<Extraction<'_>, ConfigError> {

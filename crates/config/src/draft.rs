@@ -53,10 +53,15 @@ impl Draft {
     /// an object.
     pub fn set(&mut self, key: &str, value: &Value) -> Result<(), ConfigError> {
         let path = self.path(key)?;
+        self.set_at(&path, value)
+    }
+
+    fn set_at(&mut self, path: &KeyPath, value: &Value) -> Result<(), ConfigError> {
         if self.root.put(path.parts(), NEW, Node::from_value(value)) {
             return Ok(());
         }
-        Err(ConfigError::BadKey { key: key.to_owned(), reason: "something above it is not an object" })
+        let reason = "something above it is not an object";
+        Err(ConfigError::BadKey { key: path.to_string(), reason })
     }
 
     /// Adds what is not there yet, at any depth; what is there stays, blank or not.
@@ -65,12 +70,16 @@ impl Draft {
     /// As [`Draft::set`].
     pub fn fill(&mut self, key: &str, value: &Value) -> Result<(), ConfigError> {
         let path = self.path(key)?;
+        self.fill_at(&path, value)
+    }
+
+    fn fill_at(&mut self, path: &KeyPath, value: &Value) -> Result<(), ConfigError> {
         match (self.root.at(path.parts()), value) {
             (Some(Node::Object(_)), Value::Object(map)) => {
-                map.iter().try_for_each(|(name, value)| self.fill(&path.child(name).to_string(), value))
+                map.iter().try_for_each(|(name, value)| self.fill_at(&path.child(name), value))
             }
             (Some(_), _) => Ok(()),
-            (None, _) => self.set(key, value),
+            (None, _) => self.set_at(path, value),
         }
     }
 
@@ -97,7 +106,7 @@ impl Draft {
     /// [`ConfigError::Write`] from the system. The old file is complete in every case.
     pub fn save(&self, now: DateTime<Utc>) -> Result<Saved, ConfigError> {
         let file = fs::canonicalize(&self.file).unwrap_or_else(|_| self.file.clone());
-        if read_if_there(&file)? != self.original {
+        if crate::config::read(&file)? != self.original {
             return Err(ConfigError::ChangedOnDisk { path: file });
         }
         let text = self.text();
@@ -110,10 +119,7 @@ impl Draft {
         };
         let directory = file.parent().unwrap_or_else(|| Path::new("."));
         fs::create_dir_all(directory).map_err(failed(directory))?;
-        let backup = match &self.original {
-            Some(bytes) => Some(write_backup(&file, bytes, now).map_err(failed(&file))?),
-            None => None,
-        };
+        let backup = back_up(&file, self.original.as_deref(), now)?;
         replace(directory, &file, text.as_bytes()).map_err(failed(&file))?;
         Ok(Saved::Written { backup })
     }
@@ -129,12 +135,13 @@ impl std::fmt::Debug for Draft {
     }
 }
 
-fn read_if_there(file: &Path) -> Result<Option<Vec<u8>>, ConfigError> {
-    match fs::read(file) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(ConfigError::Read { path: file.to_path_buf(), source }),
-    }
+/// Copies what a file held to a name beside it; `None` if there was no file.
+pub(crate) fn back_up(file: &Path, content: Option<&[u8]>, now: DateTime<Utc>) -> Result<Option<PathBuf>, ConfigError> {
+    let Some(bytes) = content else {
+        return Ok(None);
+    };
+    let copied = write_backup(file, bytes, now);
+    copied.map(Some).map_err(|source| ConfigError::Write { path: file.to_path_buf(), source })
 }
 
 /// Writes the old content under a name that nobody has; it is on disk when this returns.

@@ -2,8 +2,8 @@
 //!
 //! The file's values arrive typed. The environment and the command line only have text, and text
 //! is read by what the section's default is: a default of `true` makes `false` a flag, a default
-//! of `""` keeps `123` text. Where there is no default to go by the text stays text until a
-//! section asks for something else (see `extract`).
+//! of `""` keeps `123` text. Where there is no default to go by, a JSON list or object is one, and
+//! other text stays text until a section asks for something else (see `extract`).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -187,7 +187,8 @@ pub(crate) fn typed(text: &str, hint: Option<&Value>) -> Value {
         Some(Value::Number(_)) => json().filter(Value::is_number),
         Some(Value::Array(_)) => json().filter(Value::is_array),
         Some(Value::Object(_)) => json().filter(Value::is_object),
-        Some(Value::String(_) | Value::Null) | None => None,
+        Some(Value::Null) | None => json().filter(|value| value.is_array() || value.is_object()),
+        Some(Value::String(_)) => None,
     };
     read.unwrap_or_else(|| Value::from(text))
 }

@@ -309,10 +309,19 @@ impl Shape {
                 Some(here) => here.spelling(part),
                 None => camel(part),
             };
-            shape = shape.and_then(|here| here.child(&name));
+            shape = shape.and_then(|here| here.below(&name));
             parts.push(name);
         }
         parts.into()
+    }
+
+    /// What is, or would be, known under a name.
+    fn below(&self, name: &str) -> Option<&Self> {
+        let entry = || {
+            let entries = self.entries.as_deref()?;
+            Some(entries.kinds.get(name).unwrap_or(&entries.template))
+        };
+        self.child(name).or_else(entry)
     }
 
     fn spelling(&self, part: &str) -> String {

@@ -82,6 +82,13 @@ fn text_without_a_type_becomes_what_the_section_wants() {
 }
 
 #[test]
+fn a_list_in_a_variable_is_a_list_even_without_a_default() {
+    let home = Home::empty().variable("NANOBOT_CHANNELS__TELEGRAM__ALLOW_FROM", r#"["1"]"#);
+    let telegram = home.load().unwrap().raw("channels.telegram").unwrap().unwrap();
+    assert_eq!(telegram["allowFrom"], json!(["1"]));
+}
+
+#[test]
 fn text_that_fits_nothing_stops_and_names_the_variable() {
     let table = [
         (
@@ -164,6 +171,15 @@ fn a_named_file_has_to_exist_and_the_default_one_need_not() {
     let paths = Paths::resolve(&home.environment(), Some(Path::new("other.json"))).unwrap();
     let error = Loader::new(schema(), paths, home.environment()).load().unwrap_err();
     assert!(matches!(error, ConfigError::Missing { path } if path == Path::new("/work/other.json")));
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_not_the_same_as_none() {
+    let home = Home::empty();
+    std::fs::create_dir(home.file()).unwrap();
+    let error = home.load().unwrap_err();
+    assert!(matches!(&error, ConfigError::Read { .. }), "{error}");
+    assert_eq!(home.tilde(&error), "~/config.json: cannot be read");
 }
 
 #[test]

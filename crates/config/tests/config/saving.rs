@@ -102,6 +102,41 @@ fn the_environment_and_the_command_line_are_never_written() {
 }
 
 #[test]
+fn names_that_are_new_to_the_file_keep_their_spelling() {
+    let home = Home::empty();
+    let mut draft = home.load().unwrap().draft();
+    let value = json!("v");
+    draft.set("providers.azure_openai.api_key", &value).unwrap();
+    draft.set("providers.my_lab.extra_headers.x_trace_id", &value).unwrap();
+    draft.fill("modelPresets", &json!({"gpt-4.1 \"new\"": {"model": "m"}})).unwrap();
+    draft.fill("modelPresets", &json!({"gpt-4.1 \"new\"": {"model": "n", "maxTokens": 1}})).unwrap();
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(&draft.text()).unwrap(),
+        json!({
+            "providers": {
+                "azureOpenai": {"apiKey": "v"},
+                "my_lab": {"extraHeaders": {"x_trace_id": "v"}},
+            },
+            "modelPresets": {"gpt-4.1 \"new\"": {"model": "m", "maxTokens": 1}},
+        })
+    );
+}
+
+#[test]
+fn a_visit_is_the_first_until_there_is_state() {
+    let home = Home::with("{}");
+    let config = home.load().unwrap();
+    assert!(config.is_first_visit());
+    let backup = config.back_up(noon()).unwrap().unwrap();
+    assert_eq!(fs::read_to_string(backup).unwrap(), "{}");
+    fs::write(home.paths().state_db, "").unwrap();
+    assert!(!config.is_first_visit());
+    let nobody = Home::empty().load().unwrap();
+    assert!(!nobody.is_first_visit());
+    assert_eq!(nobody.back_up(noon()).unwrap(), None);
+}
+
+#[test]
 fn a_file_that_changed_meanwhile_is_left_alone() {
     let home = Home::with("{}");
     let mut draft = home.load().unwrap().draft();
