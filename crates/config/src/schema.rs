@@ -146,6 +146,8 @@ pub(crate) struct Shape {
     entries: Option<Box<Entries>>,
     verbatim: bool,
     later: bool,
+    /// Whether its name is somebody's own word, to be matched exactly.
+    is_entry: bool,
 }
 
 /// How names under a map become sections.
@@ -255,15 +257,16 @@ impl Shape {
     /// The canonical name of a key found here; `value` is what it holds if that is an object.
     /// The name of a map's entry becomes a child with the entry's own shape.
     pub(crate) fn admit(&mut self, written: &str, value: Option<&Value>) -> Standing {
-        for name in [written.to_owned(), camel(written)] {
-            if self.children.contains_key(&name) {
-                return Standing::Known(name);
-            }
+        let folded = camel(written);
+        if self.children.contains_key(written) {
+            return Standing::Known(written.to_owned());
+        }
+        if self.children.get(&folded).is_some_and(|child| !child.is_entry) {
+            return Standing::Known(folded);
         }
         let (Some(entries), Some(value)) = (&self.entries, value) else {
-            return Standing::Unknown(camel(written));
+            return Standing::Unknown(folded);
         };
-        let folded = camel(written);
         let name = if entries.names.contains(&folded) { folded } else { written.to_owned() };
         match entries.shape_of(&name, value) {
             Some(shape) => {
@@ -309,7 +312,7 @@ impl Shape {
                 Some(here) => here.spelling(part),
                 None => camel(part),
             };
-            shape = shape.and_then(|here| here.below(&name));
+            shape = shape.and_then(|here| if here.is_data() { Some(here) } else { here.below(&name) });
             parts.push(name);
         }
         parts.into()
@@ -343,6 +346,7 @@ impl Entries {
             return None;
         }
         let mut shape = self.template.clone();
+        shape.is_entry = true;
         if let Some(key) = &self.discriminator {
             shape.children.entry(key.clone()).or_default();
         }

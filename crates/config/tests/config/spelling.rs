@@ -66,6 +66,21 @@ fn names_and_data_are_kept_as_written() {
 }
 
 #[test]
+fn two_names_that_fold_to_one_are_two_entries() {
+    let home = Home::with(
+        r#"{"providers": {"myLab": {"api_key": "1"}, "my-lab": {"api_key": "2"}, "my_lab": {"api_key": "3"},
+                          "openai": {"extraBody": {"a_b": {"c_d": 1}}}}}"#,
+    );
+    let config = home.load().unwrap();
+    assert_eq!(config.names("providers").unwrap(), ["my-lab", "myLab", "my_lab", "openai"]);
+    for (name, key) in [("myLab", "1"), ("my-lab", "2"), ("my_lab", "3")] {
+        let provider: Provider = config.section(&format!("providers.{name}")).unwrap();
+        assert_eq!(provider.api_key, key, "{name}");
+    }
+    assert!(config.is_set("providers.openai.extra_body.a_b.c_d").unwrap());
+}
+
+#[test]
 fn a_variable_finds_the_entry_it_means() {
     let home = Home::with(r#"{"channels": {"telegram-work": {"kind": "telegram"}}}"#)
         .variable("NANOBOT_CHANNELS__TELEGRAM_WORK__ENABLED", "true")
