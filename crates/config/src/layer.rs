@@ -145,7 +145,7 @@ impl Layer {
         Ok(())
     }
 
-    /// Who said the value at this path, or said the object that it is in.
+    /// Who said the value at this path, or the object that it is in, or the first part of it.
     pub(crate) fn origin(&self, path: &KeyPath) -> Origin {
         let mut here = Some(path.clone());
         while let Some(key) = here {
@@ -154,7 +154,8 @@ impl Layer {
             }
             here = key.parent();
         }
-        Origin::Default
+        let inside = self.origins.iter().find(|(key, _)| key.parts().starts_with(path.parts()));
+        inside.map_or(Origin::Default, |(_, origin)| origin.clone())
     }
 
     pub(crate) fn value(&self, path: &[String]) -> Option<&Value> {

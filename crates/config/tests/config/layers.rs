@@ -260,4 +260,7 @@ fn an_origin_can_be_taken_apart() {
     let expected = Origin::File { path: home.file(), line: 2, column: 15 };
     assert_eq!(config.origin("gateway.port").unwrap(), expected);
     assert_eq!(config.origin("gateway.host").unwrap(), Origin::Default);
+    let config = home.variable("NANOBOT_GATEWAY__HOST", "h").load().unwrap();
+    let variable = "NANOBOT_GATEWAY__HOST".to_owned();
+    assert_eq!(config.origin("gateway").unwrap(), Origin::Environment { variable });
 }
