@@ -1,0 +1,207 @@
+//! The listening side.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse as _, Json, Response};
+use axum::routing::get;
+use axum::serve::ListenerExt as _;
+use serde::{Deserialize, Serialize};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::{HealthReport, HealthSource};
+
+/// Where the endpoint listens.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ServerConfig {
+    /// An IP address or `localhost`.
+    pub host: String,
+    /// A port; 0 takes a free one.
+    pub port: u16,
+    /// What others have to present as `Authorization: Bearer …`. Needed to bind anything but
+    /// loopback.
+    pub token: String,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self { host: "127.0.0.1".to_owned(), port: 18790, token: String::new() }
+    }
+}
+
+impl std::fmt::Debug for ServerConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerConfig").field("host", &self.host).field("port", &self.port).finish_non_exhaustive()
+    }
+}
+
+/// Why the endpoint cannot listen.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// The host is no address.
+    #[error("gateway.host: {host:?} is not an IP address; write 127.0.0.1 or 0.0.0.0")]
+    Host {
+        /// What was configured.
+        host: String,
+    },
+    /// The address is taken or not ours.
+    #[error("cannot listen on {address}; choose another gateway.port or stop what uses it")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// What failed.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// A bound endpoint.
+#[derive(Debug)]
+pub struct HealthServer {
+    listener: TcpListener,
+    address: SocketAddr,
+    token: Option<Arc<str>>,
+}
+
+#[derive(Clone)]
+struct Shared {
+    source: Arc<dyn HealthSource>,
+    token: Option<Arc<str>>,
+}
+
+impl HealthServer {
+    /// Binds. A host that others can reach is replaced by loopback when there is no token.
+    ///
+    /// # Errors
+    /// [`ServerError`].
+    pub async fn bind(config: &ServerConfig) -> Result<Self, ServerError> {
+        let token = (!config.token.is_empty()).then(|| Arc::from(config.token.as_str()));
+        let mut host = parse_host(&config.host)?;
+        if !host.is_loopback() && token.is_none() {
+            tracing::warn!(%host, "gateway.host can be reached by others but gateway.token is empty: binding 127.0.0.1");
+            host = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        }
+        let address = SocketAddr::new(host, config.port);
+        let bind_error = |source| ServerError::Bind { address, source };
+        let listener = TcpListener::bind(address).await.map_err(bind_error)?;
+        let address = listener.local_addr().map_err(bind_error)?;
+        Ok(Self { listener, address, token })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers until `cancel` fires.
+    pub async fn serve(self, source: Arc<dyn HealthSource>, cancel: CancellationToken) {
+        let router = Router::new().route("/health", get(health)).with_state(Shared { source, token: self.token });
+        let listener = self.listener.tap_io(|stream| {
+            if let Err(error) = stream.set_nodelay(true) {
+                tracing::debug!(%error, "cannot set TCP_NODELAY");
+            }
+        });
+        let served = axum::serve(listener, router).with_graceful_shutdown(cancel.cancelled_owned()).await;
+        if let Err(error) = served {
+            tracing::error!(%error, "the health endpoint ended");
+        }
+    }
+}
+
+fn parse_host(host: &str) -> Result<IpAddr, ServerError> {
+    match host.trim() {
+        "localhost" => Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        other => {
+            let trimmed = other.trim_start_matches('[').trim_end_matches(']');
+            trimmed.parse().ok().ok_or_else(|| ServerError::Host { host: host.to_owned() })
+        }
+    }
+}
+
+async fn health(State(shared): State<Shared>, headers: HeaderMap) -> Response {
+    if !may_read(&shared, &headers) {
+        return StatusCode::UNAUTHORIZED.into_response();
+    }
+    let report: HealthReport = shared.source.health();
+    let status = if report.is_healthy() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, Json(report)).into_response()
+}
+
+fn may_read(shared: &Shared, headers: &HeaderMap) -> bool {
+    let Some(token) = &shared.token else { return true };
+    let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    given.and_then(|value| value.strip_prefix("Bearer ")).is_some_and(|given| same(given.as_bytes(), token.as_bytes()))
+}
+
+/// Compares in a time that depends on the lengths only.
+fn same(given: &[u8], wanted: &[u8]) -> bool {
+    given.len() == wanted.len() && given.iter().zip(wanted).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::ChannelHealth;
+
+    struct Fixed(&'static str);
+
+    impl HealthSource for Fixed {
+        fn health(&self) -> HealthReport {
+            let channel = ChannelHealth { state: self.0.to_owned(), why: None, since: None };
+            HealthReport {
+                version: "1".to_owned(),
+                uptime_s: 2,
+                channels: BTreeMap::from([("telegram".into(), channel)]),
+            }
+        }
+    }
+
+    async fn ask(config: &ServerConfig, state: &'static str, token: Option<&str>) -> (u16, String) {
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let server = HealthServer::bind(config).await.unwrap();
+        let url = format!("http://{}/health", server.address());
+        let cancel = CancellationToken::new();
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let mut request = client.get(url);
+        if let Some(token) = token {
+            request = request.bearer_auth(token);
+        }
+        let serving = server.serve(Arc::new(Fixed(state)), cancel.clone());
+        let asking = async {
+            let response = request.send().await.unwrap();
+            let answer = (response.status().as_u16(), response.text().await.unwrap());
+            cancel.cancel();
+            answer
+        };
+        tokio::join!(serving, asking).1
+    }
+
+    #[tokio::test]
+    async fn it_says_how_channels_do_and_fails_when_one_failed() {
+        let config = ServerConfig { port: 0, ..ServerConfig::default() };
+        let body = r#"{"version":"1","uptime_s":2,"channels":{"telegram":{"state":"running"}}}"#;
+        assert_eq!(ask(&config, "running", None).await, (200, body.to_owned()));
+        assert_eq!(ask(&config, "failed", None).await.0, 503);
+    }
+
+    #[tokio::test]
+    async fn an_open_address_without_a_token_becomes_loopback() {
+        let open = ServerConfig { host: "0.0.0.0".to_owned(), port: 0, ..ServerConfig::default() };
+        assert!(HealthServer::bind(&open).await.unwrap().address().ip().is_loopback());
+        let guarded = ServerConfig { token: "secret".to_owned(), ..open };
+        assert!(!HealthServer::bind(&guarded).await.unwrap().address().ip().is_loopback());
+        assert_eq!(
+            ask(&ServerConfig { host: "localhost".to_owned(), ..guarded.clone() }, "running", None).await.0,
+            401
+        );
+        assert_eq!(ask(&ServerConfig { host: "::1".to_owned(), ..guarded }, "running", Some("secret")).await.0, 200);
+    }
+}
