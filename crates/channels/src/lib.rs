@@ -1,1 +1,3 @@
 //! Supervises channels: access, rendering, splitting, sending.
+
+pub mod text;

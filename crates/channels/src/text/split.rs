@@ -1,0 +1,168 @@
+//! Where to cut text that is too long: between blocks, else lines, sentences, words, graphemes.
+//!
+//! A cut of a higher kind is taken only in the second half of the room there is, so that one long
+//! paragraph does not leave a trail of tiny parts. White space at a cut goes; nothing else does.
+
+use std::ops::Range;
+
+use nanobot_channel::Measure;
+use unicode_segmentation::UnicodeSegmentation as _;
+
+use super::document::{Document, Mark};
+use super::slice::slice;
+
+/// A stretch of code: inside it only lines count, and its indentation stays.
+#[derive(Clone, Debug)]
+pub(super) struct Verbatim {
+    /// Its bytes.
+    pub(super) range: Range<usize>,
+    /// What has to be written in front of a part that begins inside.
+    pub(super) reopen: String,
+    /// What has to be written behind a part that ends inside.
+    pub(super) close: String,
+}
+
+/// Text, and what a cut has to know about it.
+#[derive(Clone, Debug)]
+pub(super) struct Flow<'a> {
+    /// All of it.
+    pub(super) text: &'a str,
+    /// Where blocks begin, ascending.
+    pub(super) blocks: Vec<usize>,
+    /// Code, ascending and apart.
+    pub(super) verbatim: Vec<Verbatim>,
+    /// What should stay in one piece, ascending and apart.
+    pub(super) whole: Vec<Range<usize>>,
+}
+
+impl<'a> Flow<'a> {
+    /// A document: its marks can be cut anywhere, since they are clipped.
+    pub(super) fn of_document(document: &'a Document) -> Self {
+        let verbatim = document
+            .spans
+            .iter()
+            .filter(|span| matches!(span.mark, Mark::Pre { .. }))
+            .map(|span| Verbatim { range: span.range.clone(), reopen: String::new(), close: String::new() })
+            .collect();
+        Self { text: &document.text, blocks: document.blocks.clone(), verbatim, whole: Vec::new() }
+    }
+
+    /// The code that `at` lies inside of: a cut there divides it.
+    pub(super) fn verbatim_at(&self, at: usize) -> Option<&Verbatim> {
+        let next = self.verbatim.partition_point(|verbatim| verbatim.range.end <= at);
+        self.verbatim.get(next).filter(|verbatim| verbatim.range.start < at)
+    }
+
+    fn may_cut(&self, at: usize) -> bool {
+        let next = self.whole.partition_point(|range| range.end <= at);
+        self.whole.get(next).is_none_or(|range| range.start >= at)
+    }
+}
+
+/// Cuts `flow` into pieces of at most `limit`, counting what has to be written around a cut in code.
+pub(super) fn split(flow: &Flow<'_>, measure: Measure, limit: usize) -> Vec<Range<usize>> {
+    let mut pieces = Vec::new();
+    let mut start = skip_blank(flow, 0);
+    while start < flow.text.len() {
+        let reopen = flow.verbatim_at(start).map_or(0, |verbatim| measure.of(&verbatim.reopen));
+        let end = reach(flow.text, start, measure, limit.saturating_sub(reopen).max(1));
+        let cut = if end == flow.text.len() {
+            end
+        } else {
+            let touched = flow.verbatim.iter().filter(|verbatim| verbatim.range.start < end && verbatim.range.end > start);
+            let close = touched.map(|verbatim| measure.of(&verbatim.close)).max().unwrap_or_default();
+            let end = reach(flow.text, start, measure, limit.saturating_sub(reopen + close).max(1));
+            best_cut(flow, start, end)
+        };
+        let piece = trim_end(flow, start..cut);
+        if !slice(flow.text, piece.clone()).trim().is_empty() {
+            pieces.push(piece);
+        }
+        start = skip_blank(flow, cut);
+    }
+    pieces
+}
+
+/// How far `limit` reaches from `start`: at least one character.
+fn reach(text: &str, start: usize, measure: Measure, limit: usize) -> usize {
+    let mut room = limit;
+    let mut end = start;
+    for c in slice(text, start..text.len()).chars() {
+        let width = match measure {
+            Measure::Utf16 => c.len_utf16(),
+            Measure::CodePoints => 1,
+            Measure::Bytes => c.len_utf8(),
+        };
+        if width > room && end > start {
+            break;
+        }
+        room = room.saturating_sub(width);
+        end += c.len_utf8();
+    }
+    end
+}
+
+/// The best place to cut in `start..=end`.
+fn best_cut(flow: &Flow<'_>, start: usize, end: usize) -> usize {
+    let half = flow.text.floor_char_boundary(start + (end - start) / 2).max(start + 1);
+    let good = |at: &usize| *at > start && *at <= end && flow.may_cut(*at);
+    let blocks = flow.blocks.iter().rev().copied().skip_while(|at| *at > end).take_while(|at| *at >= half);
+    if let Some(at) = blocks.into_iter().find(good) {
+        return at;
+    }
+    // One character more than fits, to see what begins right there.
+    let beyond = flow.text.ceil_char_boundary(end + 1);
+    let window = slice(flow.text, start..beyond);
+    let lines = || window.rmatch_indices('\n').map(|(at, _)| start + at);
+    if let Some(at) = lines().take_while(|at| *at >= half).find(good) {
+        return at;
+    }
+    if flow.verbatim_at(end).is_none() {
+        let from = flow.text.ceil_char_boundary(half);
+        let late = slice(flow.text, from..beyond);
+        let sentences = late.split_sentence_bound_indices().map(|(at, _)| from + at).filter(|at| *at > from);
+        if let Some(at) = sentences.filter(good).last() {
+            return at;
+        }
+        if let Some(at) = words(late).map(|at| from + at).filter(good).last() {
+            return at;
+        }
+    }
+    if let Some(at) = lines().find(good) {
+        return at;
+    }
+    let words_before = words(window).map(|at| start + at).filter(good).last();
+    if let Some(at) = words_before.filter(|_| flow.verbatim_at(end).is_none()) {
+        return at;
+    }
+    let graphemes = || slice(flow.text, start..flow.text.len()).grapheme_indices(true).map(|(at, _)| start + at);
+    let reachable = || graphemes().skip(1).take_while(|at| *at <= end);
+    reachable().filter(good).last().or_else(|| reachable().last()).unwrap_or(end)
+}
+
+/// Where words begin: a word is what holds a letter or digit, so punctuation stays with the word
+/// before it. Every ideograph is a word.
+fn words(text: &str) -> impl Iterator<Item = usize> {
+    text.split_word_bound_indices()
+        .filter(|(at, word)| *at > 0 && word.chars().any(char::is_alphanumeric))
+        .map(|(at, _)| at)
+}
+
+/// Where the next piece begins: behind white space, but in code only behind one line end.
+fn skip_blank(flow: &Flow<'_>, at: usize) -> usize {
+    let rest = slice(flow.text, at..flow.text.len());
+    if flow.verbatim_at(at).is_some() {
+        return at + usize::from(rest.starts_with('\n'));
+    }
+    let blank = rest.len() - rest.trim_start().len();
+    // The indentation of the first line of a block of code belongs to it.
+    let limit = flow.verbatim.iter().map(|verbatim| verbatim.range.start).find(|start| *start >= at).unwrap_or(usize::MAX);
+    (at + blank).min(limit)
+}
+
+/// Takes the white space at the end away, but in code only line ends.
+fn trim_end(flow: &Flow<'_>, piece: Range<usize>) -> Range<usize> {
+    let text = slice(flow.text, piece.clone());
+    let kept = if flow.verbatim_at(piece.end).is_some() { text.trim_end_matches('\n') } else { text.trim_end() };
+    piece.start..piece.start + kept.len()
+}
