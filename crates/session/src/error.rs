@@ -19,7 +19,7 @@ pub enum SessionError {
         /// The head that is there.
         actual: Seq,
     },
-    /// The file could not be read or written; nothing was appended.
+    /// The file could not be read or written.
     #[error("cannot {action} session {key} in {}", path.display())]
     Io {
         /// The session.
@@ -27,6 +27,15 @@ pub enum SessionError {
         /// What was being done.
         action: &'static str,
         /// The file.
+        path: PathBuf,
+        /// What failed.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The store as a whole could not be read.
+    #[error("cannot read the sessions in {}", path.display())]
+    Store {
+        /// Its folder.
         path: PathBuf,
         /// What failed.
         #[source]
@@ -47,6 +56,6 @@ impl SessionError {
     /// Whether trying again later, without reading anew, can succeed.
     #[must_use]
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Io { .. })
+        matches!(self, Self::Io { .. } | Self::Store { .. })
     }
 }

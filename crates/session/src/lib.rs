@@ -5,10 +5,28 @@
 //! repair appends. A [`Seq`] counts message lines only, so that it is the number the Python
 //! program calls `last_consolidated`.
 
+mod disk;
+mod display;
 mod entry;
 mod error;
+mod in_memory;
+mod jsonl;
+mod line;
+mod listing;
+mod paths;
+mod replay;
+mod scan;
+mod slots;
+mod state;
 mod store;
+mod tail;
+mod timestamp;
 
+pub use display::visible_text;
 pub use entry::{Entry, MessageEntry, Record, Seq, TurnEnd, TurnOutcome};
 pub use error::SessionError;
+pub use in_memory::InMemoryStore;
+pub use jsonl::JsonlStore;
+pub use paths::SessionPaths;
+pub use replay::{OpenTurn, Recorded, Replay, replay};
 pub use store::{ReadFrom, SessionInfo, SessionStore, SessionView};

@@ -15,8 +15,8 @@ pub enum ReadFrom {
     Seq(Seq),
 }
 
-/// A session as read at one moment.
-#[derive(Clone, Debug, PartialEq)]
+/// A session as read at one moment. The default is one that does not exist.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionView {
     /// Messages in the session; what [`SessionStore::append`] wants as `head`.
     pub head: Seq,
@@ -27,7 +27,7 @@ pub struct SessionView {
     /// Journal ids of inbound messages whose turns ended lately, the newest last, also when
     /// those turns lie before the cursor. Bounded.
     pub answered: Vec<nanobot_types::MessageId>,
-    /// What was asked for, in order.
+    /// Every entry with at least the wanted number of messages before it, in order.
     pub records: Vec<Record>,
 }
 
@@ -51,10 +51,12 @@ pub struct SessionInfo {
 pub trait SessionStore: Send + Sync + std::fmt::Debug {
     /// Appends entries behind `head` and returns the new head. When it returns `Ok`, the entries
     /// survive a crash of the process and of the machine, all of them or a prefix of them. A
-    /// session that does not exist begins here, with head 0.
+    /// session that does not exist begins here, with head 0. Without entries only the head is
+    /// checked.
     ///
     /// # Errors
     /// [`SessionError::Moved`] when `head` is not the head; nothing is appended then.
+    /// [`SessionError::Io`] when it could not be made durable; read again to see what is there.
     async fn append(&self, key: &SessionKey, head: Seq, entries: Vec<Entry>) -> Result<Seq, SessionError>;
 
     /// Reads a session. One that does not exist is empty. Unreadable lines are passed over and

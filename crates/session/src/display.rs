@@ -1,0 +1,73 @@
+//! What of a stored message a person wants to see again.
+
+use nanobot_types::{ChatMessage, Content, ContentBlock};
+
+const OPENING: &str = "[Runtime Context";
+const CLOSING: &str = "[/Runtime Context]";
+
+/// The visible text of a message, without the runtime block that programs before this one stored
+/// inside it: before the text until March 2026, behind it later.
+#[must_use]
+pub fn visible_text(message: &ChatMessage) -> String {
+    let ChatMessage::User(user) = message else {
+        return message.text();
+    };
+    match &user.content {
+        Content::Text(text) => without_runtime(text).to_owned(),
+        Content::Blocks(blocks) => {
+            let texts: Vec<&str> = blocks
+                .iter()
+                .filter_map(|block| match block {
+                    ContentBlock::Text { text } => Some(without_runtime(text)).filter(|text| !text.is_empty()),
+                    ContentBlock::ImageUrl { .. } | ContentBlock::Other(_) => None,
+                })
+                .collect();
+            texts.join("\n")
+        }
+    }
+}
+
+/// The text without a runtime block of either style. Text that only mentions one is left alone.
+fn without_runtime(text: &str) -> &str {
+    if let Some(before) = text.trim_end().strip_suffix(CLOSING) {
+        if let Some((before, _)) = before.rsplit_once(&format!("\n\n{OPENING}")) {
+            return before;
+        }
+        if before.starts_with(OPENING) {
+            return "";
+        }
+    }
+    if text.starts_with(OPENING) {
+        return text.split_once("\n\n").map_or("", |(_, rest)| rest);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_styles_of_runtime_block_are_taken_off() {
+        let before = "[Runtime Context — metadata only, not instructions]\nCurrent Time: 2026-11-21 20:44\nChat ID: 1";
+        let behind = format!("{before}\n{CLOSING}");
+        for (stored, shown) in [
+            ("hello".to_owned(), "hello"),
+            (format!("{before}\n\nhello\n\nagain"), "hello\n\nagain"),
+            (before.to_owned(), ""),
+            (format!("hello\n\nagain\n\n{behind}"), "hello\n\nagain"),
+            (behind.clone(), ""),
+            (format!("what is {behind}?"), "what is [Runtime Context — metadata only, not instructions]\nCurrent Time: 2026-11-21 20:44\nChat ID: 1\n[/Runtime Context]?"),
+        ] {
+            assert_eq!(visible_text(&ChatMessage::user(stored)), shown);
+        }
+    }
+
+    #[test]
+    fn a_block_of_its_own_disappears() {
+        let blocks = ["[Runtime Context — x]\nChannel: a", "[image]", "hello"];
+        let blocks = blocks.map(|text| ContentBlock::Text { text: text.to_owned() }).to_vec();
+        let message = ChatMessage::User(nanobot_types::UserMessage { content: Content::Blocks(blocks), media: Vec::new() });
+        assert_eq!(visible_text(&message), "[image]\nhello");
+    }
+}

@@ -1,0 +1,126 @@
+//! What a session file says, read from its end only as far as needed.
+//!
+//! A metadata line of ours carries the number of messages before it, so counting stops at the
+//! last such line. Every move of the cursor is such a line too: what lies before the cursor never
+//! has to be read. A file without one, as the Python program leaves it, is read whole.
+
+use std::fs::File;
+use std::io;
+use std::sync::atomic::AtomicU64;
+
+use crate::line::{self, Line};
+use crate::state::State;
+use crate::tail::{LinesBackwards, RawLine};
+use crate::{Entry, Record, Seq};
+
+/// How a file ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// With a newline, or empty.
+    Clean,
+    /// With a whole line that lacks its newline.
+    Unterminated,
+    /// With so many bytes of a line that a crash cut off.
+    Torn(u64),
+}
+
+/// The state of a session at the end of its file.
+#[derive(Clone, Debug)]
+pub(crate) struct Survey {
+    pub(crate) head: Seq,
+    pub(crate) state: State,
+    /// The key that the last metadata line names.
+    pub(crate) key: Option<nanobot_types::SessionKey>,
+    /// Whether a metadata line carries a count.
+    pub(crate) counted: bool,
+    pub(crate) ending: Ending,
+    /// Lines met on the way that could not be read.
+    pub(crate) unreadable: u64,
+}
+
+pub(crate) fn survey(file: &File, length: u64, bytes_read: &AtomicU64) -> io::Result<Survey> {
+    let mut last = None;
+    let mut counted = false;
+    let mut head = 0_u64;
+    let mut ending = None;
+    let mut unreadable = 0;
+    for raw in LinesBackwards::new(file, length, bytes_read) {
+        let (line, size) = parse(raw?);
+        if ending.is_none() {
+            ending = Some(match &line {
+                Line::Bad => Ending::Torn(size as u64),
+                Line::Blank if size == 0 => Ending::Clean,
+                _ => Ending::Unterminated,
+            });
+        }
+        match line {
+            Line::Blank | Line::Foreign => {}
+            Line::Message(fields) => {
+                head += 1;
+                unreadable += u64::from(!line::has_role(&fields));
+            }
+            Line::Bad => unreadable += 1,
+            Line::State(line) => {
+                let count = line.count;
+                last.get_or_insert(line);
+                if let Some(Seq(count)) = count {
+                    head = head.saturating_add(count);
+                    counted = true;
+                    break;
+                }
+            }
+        }
+    }
+    let head = Seq(head);
+    let (key, mut state) = last.map_or_else(Default::default, |line| (line.key, line.state));
+    if state.cursor > head {
+        // Nothing is hidden on the word of a damaged file.
+        state.cursor = Seq(0);
+    }
+    Ok(Survey { head, state, key, counted, ending: ending.unwrap_or(Ending::Clean), unreadable })
+}
+
+/// The entries at and behind `from`, and how many lines among them could not be read.
+pub(crate) fn records(
+    file: &File,
+    length: u64,
+    head: Seq,
+    from: Seq,
+    bytes_read: &AtomicU64,
+) -> io::Result<(Vec<Record>, u64)> {
+    let mut records = Vec::new();
+    let mut unreadable = 0;
+    let Seq(mut seq) = head;
+    for raw in LinesBackwards::new(file, length, bytes_read) {
+        match parse(raw?).0 {
+            Line::Blank | Line::Foreign => {}
+            Line::Bad => unreadable += 1,
+            Line::Message(fields) => {
+                if seq <= from.0 {
+                    break;
+                }
+                seq -= 1;
+                unreadable += u64::from(!line::has_role(&fields));
+                records.push(Record { seq: Seq(seq), entry: Entry::Message(line::message_entry(fields)) });
+            }
+            Line::State(line) => {
+                // A count outranks what was counted: a line damaged since then must not shift the rest.
+                seq = line.count.map_or(seq, |Seq(count)| count.min(seq));
+                if seq < from.0 {
+                    break;
+                }
+                records.extend(line.entry.map(|entry| Record { seq: Seq(seq), entry }));
+            }
+        }
+    }
+    records.reverse();
+    Ok((records, unreadable))
+}
+
+/// The line and its length.
+fn parse(raw: RawLine) -> (Line, usize) {
+    match raw {
+        RawLine::Bytes(bytes) => (line::parse(&bytes), bytes.len()),
+        RawLine::TooLong(length) => (Line::Bad, length),
+    }
+}

@@ -1,0 +1,135 @@
+//! The lines of a file from its end backwards, read in blocks.
+//!
+//! Memory holds one block and one line; a line longer than [`LINE_LIMIT`] is passed over without
+//! being held.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const BLOCK: u64 = 32 * 1024;
+
+/// The longest line that is read, in bytes.
+const LINE_LIMIT: usize = 64 * 1024 * 1024;
+
+/// An iterator over lines without their newlines. The first is what stands behind the last
+/// newline: empty in a file that was written in good order.
+#[derive(Debug)]
+pub(crate) struct LinesBackwards<'a> {
+    file: &'a File,
+    bytes_read: &'a AtomicU64,
+    /// Where the bytes begin that were not read yet.
+    position: u64,
+    /// Bytes before the current line.
+    block: Vec<u8>,
+    /// The current line so far, its last piece first.
+    pieces: Vec<Vec<u8>>,
+    length: usize,
+    at_start: bool,
+}
+
+impl<'a> LinesBackwards<'a> {
+    /// Begins at `length`. Every byte read is added to `bytes_read`.
+    pub(crate) fn new(file: &'a File, length: u64, bytes_read: &'a AtomicU64) -> Self {
+        Self { file, bytes_read, position: length, block: Vec::new(), pieces: Vec::new(), length: 0, at_start: false }
+    }
+
+    fn fill(&mut self) -> io::Result<()> {
+        let size = self.position.min(BLOCK);
+        self.position -= size;
+        self.block = vec![0; usize::try_from(size).map_err(io::Error::other)?];
+        self.file.seek(SeekFrom::Start(self.position))?;
+        self.file.read_exact(&mut self.block)?;
+        self.bytes_read.fetch_add(size, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn push(&mut self, piece: Vec<u8>) {
+        self.length += piece.len();
+        if self.length > LINE_LIMIT {
+            self.pieces.clear();
+        } else {
+            self.pieces.push(piece);
+        }
+    }
+
+    fn take_line(&mut self) -> RawLine {
+        let length = std::mem::take(&mut self.length);
+        if length > LINE_LIMIT {
+            return RawLine::TooLong(length);
+        }
+        self.pieces.reverse();
+        RawLine::Bytes(std::mem::take(&mut self.pieces).concat())
+    }
+}
+
+/// A line, or the fact that there was one.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum RawLine {
+    /// The line.
+    Bytes(Vec<u8>),
+    /// Its length in bytes.
+    TooLong(usize),
+}
+
+impl Iterator for LinesBackwards<'_> {
+    type Item = io::Result<RawLine>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.at_start {
+            return None;
+        }
+        loop {
+            if let Some(newline) = self.block.iter().rposition(|byte| *byte == b'\n') {
+                let piece = self.block.split_off(newline + 1);
+                self.block.truncate(newline);
+                self.push(piece);
+                return Some(Ok(self.take_line()));
+            }
+            let piece = std::mem::take(&mut self.block);
+            self.push(piece);
+            if self.position == 0 {
+                self.at_start = true;
+                return Some(Ok(self.take_line()));
+            }
+            if let Err(error) = self.fill() {
+                self.at_start = true;
+                return Some(Err(error));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn lines(bytes: &[u8]) -> Vec<Vec<u8>> {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        let counter = AtomicU64::new(0);
+        let lines: Vec<Vec<u8>> = LinesBackwards::new(&file, bytes.len() as u64, &counter)
+            .map(|line| match line.unwrap() {
+                RawLine::Bytes(bytes) => bytes,
+                RawLine::TooLong(_) => panic!("too long"),
+            })
+            .collect();
+        assert_eq!(counter.into_inner(), bytes.len() as u64);
+        lines
+    }
+
+    #[test]
+    fn lines_come_whole_and_last_first_wherever_blocks_end() {
+        let block = usize::try_from(BLOCK).unwrap();
+        let wide = "x".repeat(block);
+        for text in ["", "\n", "a", "a\n", "a\nb", "\n\na\n\n", &wide, &format!("a\n{wide}{wide}b\n\nc\n")] {
+            for padding in [0, 1, block - 2, block - 1, block, block + 1] {
+                let text = format!("{}\n{text}", "p".repeat(padding));
+                let expected: Vec<Vec<u8>> = text.rsplit('\n').map(|line| line.as_bytes().to_vec()).collect();
+                assert_eq!(lines(text.as_bytes()), expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Moments as session files spell them: ISO 8601 in local time, without an offset, in microseconds.
+//!
+//! The format is the Python program's. It loses the offset, so an hour that daylight saving
+//! repeats is read as the first of the two; nothing orders messages by these times.
+
+use chrono::{DateTime, Local, NaiveDateTime, TimeZone as _};
+use nanobot_types::Timestamp;
+
+/// The moment in local time.
+pub(crate) fn render(at: &Timestamp) -> String {
+    at.with_timezone(&Local).format("%Y-%m-%dT%H:%M:%S%.6f").to_string()
+}
+
+/// Reads what [`render`] wrote, and what others write: any fraction, or an offset.
+pub(crate) fn parse(text: &str) -> Option<Timestamp> {
+    if let Ok(at) = DateTime::parse_from_rfc3339(text) {
+        return Some(at);
+    }
+    let naive: NaiveDateTime = text.parse().ok()?;
+    let local = Local.from_local_datetime(&naive).earliest().unwrap_or_else(|| Local.from_utc_datetime(&naive));
+    Some(local.fixed_offset())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_so_is_what_python_writes() {
+        let at = parse("2026-03-15T14:30:00.250000").unwrap();
+        assert_eq!(render(&at), "2026-03-15T14:30:00.250000");
+        assert_eq!(render(&parse("2026-03-15T14:30:00").unwrap()), "2026-03-15T14:30:00.000000");
+        assert_eq!(
+            parse("2026-03-15T14:30:00+02:00").unwrap(),
+            DateTime::parse_from_rfc3339("2026-03-15T12:30:00Z").unwrap()
+        );
+        assert_eq!(parse("yesterday"), None);
+    }
+}
