@@ -1,7 +1,291 @@
 //! Folds a stream of events into one response.
-/// Placeholder.
-#[derive(Debug)]
-pub struct Fold;
-/// Placeholder.
-#[derive(Debug)]
-pub struct Folded;
+//!
+//! Decision: a response exists only when the vendor said that it is whole
+//! ([`StreamEvent::Finished`]); everything else is [`Folded::Cut`]. Calls leave here either with
+//! arguments that are the text of a JSON object, or as [`ToolCall::malformed`], which is answered
+//! with its reason and never runs. How the events were cut into pieces makes no difference.
+
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+
+use nanobot_types::{CallId, FinishReason, LlmResponse, Map, ToolCall, Usage};
+
+use crate::{StreamEvent, arguments};
+
+/// The longest tool name that vendors take.
+const NAME_LIMIT: usize = 64;
+
+/// What stands for the name of a call without one.
+const UNNAMED: &str = "unnamed_tool";
+
+/// Collects the events of one answer.
+#[derive(Clone, Debug, Default)]
+pub struct Fold {
+    text: String,
+    reasoning: String,
+    thinking_blocks: Vec<serde_json::Value>,
+    calls: BTreeMap<usize, Pieces>,
+    usage: Option<Usage>,
+    finished: Option<FinishReason>,
+}
+
+/// A call as far as it came.
+#[derive(Clone, Debug, Default)]
+struct Pieces {
+    id: String,
+    name: String,
+    arguments: String,
+    extra: Map,
+    function_extra: Map,
+}
+
+/// What the events came to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Folded {
+    /// A whole answer, without the names of who gave it.
+    Whole(LlmResponse),
+    /// The stream ended before the answer did.
+    Cut {
+        /// The text so far.
+        text: String,
+        /// Tokens counted so far.
+        usage: Option<Usage>,
+    },
+}
+
+impl Fold {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next event.
+    pub fn push(&mut self, event: StreamEvent) {
+        match event {
+            StreamEvent::Text(piece) => self.text.push_str(&piece),
+            StreamEvent::Reasoning(piece) => self.reasoning.push_str(&piece),
+            StreamEvent::ThinkingBlock(block) => self.thinking_blocks.push(block),
+            StreamEvent::ToolCall { index, id, name, arguments, extra, function_extra } => {
+                let call = self.calls.entry(index).or_default();
+                if let Some(id) = id.filter(|id| !id.is_empty()) {
+                    call.id = id;
+                }
+                if let Some(name) = name.filter(|name| !name.is_empty()) {
+                    call.name = name;
+                }
+                call.arguments.push_str(&arguments);
+                call.extra.extend(extra);
+                call.function_extra.extend(function_extra);
+            }
+            StreamEvent::Usage(usage) => self.usage = Some(usage),
+            StreamEvent::Finished(reason) => self.finished = Some(reason),
+        }
+    }
+
+    /// The visible text so far.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The tokens counted so far.
+    #[must_use]
+    pub fn usage(&self) -> Option<Usage> {
+        self.usage
+    }
+
+    /// Whether the vendor said that the answer is whole.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.finished.is_some()
+    }
+
+    /// Ends the stream.
+    #[must_use]
+    pub fn finish(self) -> Folded {
+        let Some(reason) = self.finished else {
+            return Folded::Cut { text: self.text, usage: self.usage };
+        };
+        let tool_calls = calls(self.calls.into_values(), &reason);
+        let finish_reason = match reason {
+            FinishReason::Stop if !tool_calls.is_empty() => FinishReason::ToolCalls,
+            FinishReason::ToolCalls if tool_calls.is_empty() => FinishReason::Stop,
+            other => other,
+        };
+        Folded::Whole(LlmResponse {
+            content: Some(self.text).filter(|text| !text.is_empty()),
+            tool_calls,
+            finish_reason,
+            usage: self.usage,
+            reasoning_content: Some(self.reasoning).filter(|text| !text.is_empty()),
+            thinking_blocks: self.thinking_blocks,
+            ..LlmResponse::default()
+        })
+    }
+}
+
+fn calls(pieces: impl Iterator<Item = Pieces>, reason: &FinishReason) -> Vec<ToolCall> {
+    let mut taken = HashSet::new();
+    let mut calls = Vec::new();
+    for pieces in pieces {
+        let id =
+            if pieces.id.is_empty() || taken.contains(&pieces.id) { made_up_id(&taken) } else { pieces.id.clone() };
+        taken.insert(id.clone());
+        calls.push(call(pieces, id, reason));
+    }
+    calls
+}
+
+fn call(pieces: Pieces, id: impl Into<CallId>, reason: &FinishReason) -> ToolCall {
+    let name = sound_name(&pieces.name);
+    let arguments = match reason {
+        FinishReason::Length => Err("the answer reached its token limit inside this call".to_owned()),
+        FinishReason::ContentFilter | FinishReason::Error | FinishReason::ContextOverflow => {
+            Err("the vendor broke the answer off".to_owned())
+        }
+        FinishReason::Stop | FinishReason::ToolCalls if pieces.name.is_empty() => {
+            Err("the call names no tool".to_owned())
+        }
+        FinishReason::Stop | FinishReason::ToolCalls => arguments::repair(&pieces.arguments),
+    };
+    let call = match arguments {
+        Ok(arguments) => ToolCall::new(id, name, arguments),
+        Err(why) => ToolCall::malformed(id, name, &pieces.arguments, &why),
+    };
+    ToolCall { extra: pieces.extra, function_extra: pieces.function_extra, ..call }
+}
+
+/// A name that every vendor takes back: letters, digits, `_` and `-`, at most 64 of them.
+fn sound_name(name: &str) -> String {
+    if name.is_empty() {
+        return UNNAMED.to_owned();
+    }
+    let sound = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    name.chars().take(NAME_LIMIT).map(sound).collect()
+}
+
+/// Nine letters and digits: the form that the pickiest vendor asks for.
+fn made_up_id(taken: &HashSet<String>) -> String {
+    loop {
+        let mut number = RandomState::new().build_hasher().finish();
+        let mut id = String::with_capacity(9);
+        for _ in 0..9 {
+            id.extend(u32::try_from(number % 36).ok().and_then(|digit| char::from_digit(digit, 36)));
+            number /= 36;
+        }
+        if !taken.contains(&id) {
+            return id;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(index: usize, id: Option<&str>, name: Option<&str>, arguments: &str) -> StreamEvent {
+        StreamEvent::ToolCall {
+            index,
+            id: id.map(str::to_owned),
+            name: name.map(str::to_owned),
+            arguments: arguments.to_owned(),
+            extra: Map::new(),
+            function_extra: Map::new(),
+        }
+    }
+
+    fn fold(events: impl IntoIterator<Item = StreamEvent>) -> Folded {
+        let mut fold = Fold::new();
+        for event in events {
+            fold.push(event);
+        }
+        fold.finish()
+    }
+
+    fn whole(events: impl IntoIterator<Item = StreamEvent>) -> LlmResponse {
+        match fold(events) {
+            Folded::Whole(response) => response,
+            cut @ Folded::Cut { .. } => panic!("{cut:?}"),
+        }
+    }
+
+    #[test]
+    fn an_answer_without_its_end_is_cut() {
+        let usage = Usage { prompt_tokens: 3, ..Usage::default() };
+        let events = [StreamEvent::Text("Hel".into()), StreamEvent::Usage(usage), piece(0, Some("1"), Some("x"), "{}")];
+        assert_eq!(fold(events), Folded::Cut { text: "Hel".into(), usage: Some(usage) });
+    }
+
+    #[test]
+    fn pieces_of_calls_are_put_together() {
+        let response = whole([
+            piece(0, Some("a"), Some("read_file"), ""),
+            piece(1, Some("b"), Some("list_dir"), "{\"path\""),
+            piece(0, None, None, "{\"path\":"),
+            piece(1, None, Some(""), ":\".\"}"),
+            piece(0, Some(""), None, "\"x\"}"),
+            StreamEvent::Finished(FinishReason::Stop),
+        ]);
+        let expected =
+            vec![ToolCall::new("a", "read_file", r#"{"path":"x"}"#), ToolCall::new("b", "list_dir", r#"{"path":"."}"#)];
+        assert_eq!(
+            response,
+            LlmResponse { tool_calls: expected, finish_reason: FinishReason::ToolCalls, ..LlmResponse::default() }
+        );
+    }
+
+    #[test]
+    fn the_finish_reason_follows_the_calls() {
+        let table = [
+            (FinishReason::ToolCalls, FinishReason::Stop),
+            (FinishReason::Length, FinishReason::Length),
+            (FinishReason::ContentFilter, FinishReason::ContentFilter),
+        ];
+        for (said, expected) in table {
+            assert_eq!(whole([StreamEvent::Finished(said.clone())]).finish_reason, expected, "{said:?}");
+        }
+    }
+
+    #[test]
+    fn calls_that_must_not_run_say_why() {
+        let table = [
+            (FinishReason::Length, "exec", "{}", "token limit"),
+            (FinishReason::ContentFilter, "exec", "{}", "broke"),
+            (FinishReason::ToolCalls, "", "{}", "no tool"),
+            (FinishReason::ToolCalls, "exec", "{\"a\"", "cut off"),
+            (FinishReason::ToolCalls, "exec", "[]", "a list"),
+        ];
+        for (reason, name, arguments, expected) in table {
+            let response = whole([piece(0, Some("1"), Some(name), arguments), StreamEvent::Finished(reason)]);
+            let why = response.tool_calls[0].parsed_arguments().unwrap_err();
+            assert!(why.contains(expected), "{why}");
+        }
+    }
+
+    #[test]
+    fn ids_are_made_up_and_made_distinct() {
+        let response = whole([
+            piece(0, Some("c1"), Some("x"), ""),
+            piece(1, Some("c1"), Some("x"), ""),
+            piece(2, None, Some("x"), ""),
+            StreamEvent::Finished(FinishReason::ToolCalls),
+        ]);
+        let ids: HashSet<&str> = response.tool_calls.iter().map(|call| call.id.as_str()).collect();
+        assert_eq!(ids.len(), 3);
+        assert!(ids.contains("c1"));
+        for id in ids.into_iter().filter(|id| *id != "c1") {
+            assert!(id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric()), "{id}");
+        }
+    }
+
+    #[test]
+    fn names_are_ones_that_vendors_take_back() {
+        let long = "x".repeat(100);
+        let table = [("read_file", "read_file"), ("functions.exec", "functions_exec"), ("读", "_"), ("", UNNAMED)];
+        for (name, expected) in table {
+            assert_eq!(sound_name(name), expected);
+        }
+        assert_eq!(sound_name(&long).len(), NAME_LIMIT);
+    }
+}

@@ -4,6 +4,7 @@
 //! from it. A provider never retries and never fails over: it says what went wrong as a
 //! [`ProviderError`], and [`ProviderRouter`] alone decides what follows.
 
+mod arguments;
 mod error;
 mod fold;
 mod request;

@@ -46,7 +46,7 @@ pub struct ChatRequest {
     pub tools: Arc<[ToolSpec]>,
     /// Whether they may be called.
     pub tool_choice: ToolChoice,
-    /// How to generate; a router sets its candidate's unless the request is an own one.
+    /// How to generate; a router puts its candidate's in place of the default.
     pub generation: Generation,
     /// A key under which requests of one session share a cache, where the vendor takes one.
     pub cache_key: Option<String>,

@@ -1,13 +1,27 @@
 //! Which candidate answers, how often it is tried, and when it rests.
+//!
+//! Decision: a call never fails. Whatever goes wrong ends as an [`LlmResponse`] with
+//! [`nanobot_types::FinishReason::Error`] that says who failed, why, and what to try. A failing
+//! candidate is tried again after pauses, then the next one is asked and the failed one rests; the
+//! first call after a rest is a probe, and others go round the candidate until it has answered. A
+//! resting candidate is asked all the same when every candidate rests. Nothing is tried again once
+//! a person has seen the beginning of an answer.
+
+mod adapt;
+mod call;
+mod explain;
+mod health;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nanobot_types::{ModelId, TraceId};
+use nanobot_types::{LlmResponse, ModelId, TraceId};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Generation, Provider};
+use self::call::Call;
+use self::health::Health;
+use crate::{ChatRequest, Generation, Provider};
 
 /// What a router tells while a call is under way.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,11 +79,12 @@ pub struct Candidate {
 pub struct RetryPolicy {
     /// Pauses before the second, third, … try of one candidate.
     pub pauses: Vec<Duration>,
-    /// The longest pause a vendor may ask for before the candidate is given up instead.
+    /// The longest pause a vendor may ask for before the candidate is given up instead. Up to a
+    /// quarter of a pause is added at random.
     pub longest_pause: Duration,
     /// How long a stream may be silent.
     pub idle: Duration,
-    /// How long a whole call may take.
+    /// How long one try may take from the request to the end of the answer.
     pub total: Duration,
 }
 
@@ -88,6 +103,39 @@ impl Default for RetryPolicy {
 /// Candidates in order of preference, with their cooldowns.
 #[derive(Debug)]
 pub struct ProviderRouter {
-    candidates: Vec<Candidate>,
+    slots: Vec<Slot>,
     policy: RetryPolicy,
+}
+
+#[derive(Debug)]
+struct Slot {
+    candidate: Candidate,
+    health: Health,
+}
+
+impl ProviderRouter {
+    /// A router over these candidates, the preferred one first, all of them awake.
+    #[must_use]
+    pub fn new(candidates: impl IntoIterator<Item = Candidate>, policy: RetryPolicy) -> Self {
+        let slots = candidates.into_iter().map(|candidate| Slot { candidate, health: Health::default() });
+        Self { slots: slots.collect(), policy }
+    }
+
+    /// The candidates, the preferred one first.
+    pub fn candidates(&self) -> impl Iterator<Item = &Candidate> {
+        self.slots.iter().map(|slot| &slot.candidate)
+    }
+
+    /// Asks the candidates until one answers. Never fails: when none answers, the response's
+    /// content tells the person why and what to try, and its finish reason is
+    /// [`nanobot_types::FinishReason::ContextOverflow`] where a shorter conversation may help. The
+    /// usage counts failed tries too. Each candidate gets the request with its own model, with its own way to generate
+    /// unless the request brings one, and without the reasoning of other providers.
+    pub async fn chat_with_failover(&self, request: ChatRequest, context: &CallContext) -> LlmResponse {
+        let mut call = Call::new(self, request, context);
+        match context.cancel.run_until_cancelled(call.run()).await {
+            Some(response) => response,
+            None => call.stopped(),
+        }
+    }
 }

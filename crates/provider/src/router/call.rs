@@ -1,0 +1,289 @@
+//! One call: from the request to an answer, whoever gives it.
+
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use nanobot_types::{FinishReason, LlmResponse, Usage};
+use tokio::time::timeout;
+
+use super::health::Admission;
+use super::{CallContext, Candidate, Delta, ProviderRouter, adapt, explain};
+use crate::{ChatRequest, Fold, Folded, ProviderError, Recovery, StreamEvent};
+
+const EMPTY_ANSWER: &str = "the answer was empty";
+
+/// How often an empty answer is asked for again.
+const EMPTY_RETRIES: usize = 2;
+
+/// How often a silent candidate is asked again when there is no other.
+const STALLED_RETRIES: usize = 1;
+
+/// How long a candidate rests whose failures are of the passing kind.
+const REST: Duration = Duration::from_secs(60);
+
+/// The state of one call. It outlives the future that works on it, so that what is known when
+/// the turn is stopped is not lost.
+pub(super) struct Call<'a> {
+    router: &'a ProviderRouter,
+    request: ChatRequest,
+    context: &'a CallContext,
+    usage: Option<Usage>,
+    /// What came of the answer that is under way.
+    partial: String,
+    /// Whether a person has seen text of it.
+    shown: bool,
+}
+
+/// What follows a failed try.
+enum Step {
+    Again { pause: Duration },
+    WithoutImages,
+    GiveUp(End),
+}
+
+/// How a candidate is given up.
+enum End {
+    Next {
+        cooldown: Duration,
+    },
+    /// A person has seen text: the answer ends here.
+    BrokenOff,
+}
+
+impl Step {
+    fn next(cooldown: Duration) -> Self {
+        Self::GiveUp(End::Next { cooldown })
+    }
+}
+
+/// The tries of one candidate.
+#[derive(Default)]
+struct Tries {
+    failed: usize,
+    empty: usize,
+    stalled: usize,
+    images_dropped: bool,
+}
+
+impl<'a> Call<'a> {
+    pub(super) fn new(router: &'a ProviderRouter, request: ChatRequest, context: &'a CallContext) -> Self {
+        Self { router, request, context, usage: None, partial: String::new(), shown: false }
+    }
+
+    /// The response to a call that was stopped.
+    pub(super) fn stopped(self) -> LlmResponse {
+        LlmResponse { usage: self.usage, ..LlmResponse::error("Stopped.") }
+    }
+
+    pub(super) async fn run(&mut self) -> LlmResponse {
+        let slots = &self.router.slots;
+        let mut failed: Vec<(&Candidate, ProviderError)> = Vec::new();
+        for anyway in [false, true] {
+            for (index, slot) in slots.iter().enumerate() {
+                let admission = if anyway { Some(slot.health.admit_anyway()) } else { slot.health.admit() };
+                let Some(admission) = admission else { continue };
+                let mut others = slots.iter().skip(index + 1).filter(|other| anyway || other.health.is_awake());
+                let next = others.next().map(|other| &other.candidate);
+                match self.ask(&slot.candidate, admission, next).await {
+                    Ok(response) => return response,
+                    Err(error) => failed.push((&slot.candidate, error)),
+                }
+            }
+            // Only when all were resting are they asked anyway.
+            if !failed.is_empty() {
+                break;
+            }
+        }
+        let too_long = failed.iter().any(|(_, error)| error.recovery() == Recovery::Compact);
+        let finish_reason = if too_long { FinishReason::ContextOverflow } else { FinishReason::Error };
+        LlmResponse { finish_reason, usage: self.usage, ..LlmResponse::error(explain::failures(&failed)) }
+    }
+
+    /// Asks one candidate, keeps its health, and says who is asked next.
+    async fn ask(
+        &mut self,
+        candidate: &Candidate,
+        admission: Admission<'_>,
+        next: Option<&Candidate>,
+    ) -> Result<LlmResponse, ProviderError> {
+        let (error, end) = match self.candidate(candidate, next.is_some()).await {
+            Ok(response) => {
+                admission.succeeded();
+                return Ok(self.answered(response, candidate));
+            }
+            Err(given_up) => given_up,
+        };
+        match end {
+            End::BrokenOff => return Ok(self.broken_off(candidate, &error)),
+            End::Next { cooldown } => admission.rest(cooldown),
+        }
+        if let Some(next) = next {
+            let (failed, words) = (explain::title(candidate), explain::short(&error));
+            self.notice(format!("{failed}: {words}; asking {} instead", explain::title(next)));
+        }
+        Err(error)
+    }
+
+    /// Asks one candidate until it answers or is given up.
+    async fn candidate(&mut self, candidate: &Candidate, has_next: bool) -> Result<LlmResponse, (ProviderError, End)> {
+        let mut request = adapt::for_candidate(&self.request, candidate);
+        let mut tries = Tries::default();
+        loop {
+            let error = match self.exchange(candidate, request.clone()).await {
+                Ok(response) => match unusable(&response) {
+                    None => return Ok(response),
+                    Some(error) => error,
+                },
+                Err(error) => error,
+            };
+            let who = explain::title(candidate);
+            let words = explain::short(&error);
+            tracing::warn!(trace = %self.context.trace, candidate = who, error = words, "model call failed");
+            let has_images = !tries.images_dropped && adapt::has_images(&request.transcript);
+            match self.step(&error, &mut tries, has_next, has_images) {
+                Step::Again { pause } => {
+                    self.notice(format!("{who}: {words}; trying again in {} s", pause.as_secs_f32().ceil()));
+                    tokio::time::sleep(pause).await;
+                }
+                Step::WithoutImages => {
+                    self.notice(format!("{who}: {words}; asking again without images"));
+                    request.transcript = adapt::without_images(request.transcript);
+                    tries.images_dropped = true;
+                }
+                Step::GiveUp(end) => return Err((error, end)),
+            }
+        }
+    }
+
+    /// One try: one request, one stream.
+    async fn exchange(&mut self, candidate: &Candidate, request: ChatRequest) -> Result<LlmResponse, ProviderError> {
+        let policy = &self.router.policy;
+        let (idle, total) = (policy.idle, policy.total);
+        let mut fold = Fold::new();
+        let ended = timeout(total, self.receive(candidate, request, idle, &mut fold)).await;
+        if let Some(usage) = fold.usage() {
+            *self.usage.get_or_insert_default() += usage;
+        }
+        fold.text().clone_into(&mut self.partial);
+        match ended {
+            Err(_elapsed) if !fold.is_finished() => return Err(ProviderError::Stalled(total)),
+            Ok(Err(error)) if !fold.is_finished() => return Err(error),
+            _ => {}
+        }
+        match fold.finish() {
+            Folded::Whole(response) => Ok(response),
+            Folded::Cut { .. } => Err(ProviderError::Malformed("the answer broke off before its end".to_owned())),
+        }
+    }
+
+    async fn receive(
+        &mut self,
+        candidate: &Candidate,
+        request: ChatRequest,
+        idle: Duration,
+        fold: &mut Fold,
+    ) -> Result<(), ProviderError> {
+        let stalled = |_elapsed| ProviderError::Stalled(idle);
+        let mut stream = timeout(idle, candidate.provider.stream(request)).await.map_err(stalled)??;
+        while let Some(event) = timeout(idle, stream.next()).await.map_err(stalled)? {
+            let event = event?;
+            self.show(&event);
+            fold.push(event);
+        }
+        Ok(())
+    }
+
+    fn show(&mut self, event: &StreamEvent) {
+        let Some(sink) = &self.context.deltas else { return };
+        match event {
+            StreamEvent::Text(text) => {
+                self.shown |= !text.trim().is_empty();
+                sink.delta(Delta::Text(text.clone()));
+            }
+            StreamEvent::Reasoning(text) => sink.delta(Delta::Reasoning(text.clone())),
+            _ => {}
+        }
+    }
+
+    fn notice(&self, line: String) {
+        if let Some(sink) = &self.context.deltas {
+            sink.delta(Delta::Notice(line));
+        }
+    }
+
+    fn step(&self, error: &ProviderError, tries: &mut Tries, has_next: bool, has_images: bool) -> Step {
+        if self.shown {
+            return Step::GiveUp(End::BrokenOff);
+        }
+        match error.recovery() {
+            Recovery::RetrySame { after } => self.again(error, after, tries, has_next),
+            Recovery::NextCandidate { cooldown } => Step::next(cooldown),
+            // Vendors find many words for it, so any refusal of a request with images counts.
+            Recovery::DropImages | Recovery::GiveUp if has_images => Step::WithoutImages,
+            // What one vendor refuses another may take; it says nothing about the vendor's health.
+            Recovery::Compact | Recovery::DropImages | Recovery::GiveUp => Step::next(Duration::ZERO),
+        }
+    }
+
+    fn again(&self, error: &ProviderError, after: Option<Duration>, tries: &mut Tries, has_next: bool) -> Step {
+        let policy = &self.router.policy;
+        let (count, limit) = match error {
+            ProviderError::Stalled(_) => (&mut tries.stalled, if has_next { 0 } else { STALLED_RETRIES }),
+            error if is_empty_answer(error) => (&mut tries.empty, EMPTY_RETRIES),
+            _ => (&mut tries.failed, policy.pauses.len()),
+        };
+        // With somebody else to ask, a vendor that wants us to wait longer than our own pauses waits alone.
+        let own_longest = policy.pauses.iter().max().copied().unwrap_or_default();
+        let longest = if has_next { own_longest.min(policy.longest_pause) } else { policy.longest_pause };
+        let asked = after.unwrap_or_default();
+        if *count >= limit || asked > longest {
+            return Step::next(after.unwrap_or(REST));
+        }
+        let own = policy.pauses.get(*count).copied().unwrap_or(own_longest);
+        *count += 1;
+        Step::Again { pause: jittered(own.max(asked)) }
+    }
+
+    fn answered(&self, response: LlmResponse, candidate: &Candidate) -> LlmResponse {
+        LlmResponse {
+            usage: self.usage,
+            provider: Some(candidate.provider.name().clone()),
+            model: Some(candidate.model.clone()),
+            ..response
+        }
+    }
+
+    fn broken_off(&self, candidate: &Candidate, error: &ProviderError) -> LlmResponse {
+        let why = explain::failure(candidate, error);
+        let words = format!("{}\n\n[The answer broke off. {why}]", self.partial.trim_end());
+        self.answered(LlmResponse::error(words), candidate)
+    }
+}
+
+/// What is wrong with a whole answer that holds nothing.
+fn unusable(response: &LlmResponse) -> Option<ProviderError> {
+    let has_text = response.content.as_ref().is_some_and(|text| !text.trim().is_empty());
+    if has_text || !response.tool_calls.is_empty() {
+        return None;
+    }
+    Some(match response.finish_reason {
+        FinishReason::ContentFilter => {
+            ProviderError::BadRequest("the vendor's content filter withheld the answer".to_owned())
+        }
+        FinishReason::Length => ProviderError::BadRequest(
+            "the token limit was reached before the answer began; raise agents.defaults.maxTokens".to_owned(),
+        ),
+        _ => ProviderError::Malformed(EMPTY_ANSWER.to_owned()),
+    })
+}
+
+fn is_empty_answer(error: &ProviderError) -> bool {
+    matches!(error, ProviderError::Malformed(what) if what == EMPTY_ANSWER)
+}
+
+/// Up to a quarter longer, so that many callers do not come back at once.
+fn jittered(pause: Duration) -> Duration {
+    let random = RandomState::new().build_hasher().finish() % 1024;
+    pause + pause.mul_f64(random as f64 / 4096.0)
+}

@@ -1,0 +1,121 @@
+//! Failures in words: who, what, and what to try.
+
+use nanobot_types::ProviderName;
+
+use super::Candidate;
+use crate::ProviderError;
+
+/// The longest text of a vendor that is shown to a person, in characters.
+const WORDS_LIMIT: usize = 300;
+
+/// What is said when there is nobody to ask.
+pub(super) const NO_CANDIDATE: &str = "No model is configured. Set agents.defaults.model and the apiKey of its \
+     provider under providers in the configuration, or run `nanobot onboard`.";
+
+/// `provider/model`, the way people write it.
+pub(super) fn title(candidate: &Candidate) -> String {
+    let (name, model) = (candidate.provider.name().as_str(), candidate.model.as_str());
+    match model.strip_prefix(name) {
+        Some(rest) if rest.starts_with('/') => model.to_owned(),
+        _ if model.is_empty() => name.to_owned(),
+        _ => format!("{name}/{model}"),
+    }
+}
+
+/// The failure of one candidate, with what to try.
+pub(super) fn failure(candidate: &Candidate, error: &ProviderError) -> String {
+    let advice = advice(candidate.provider.name(), error);
+    format!("{}: {}. {advice}", title(candidate), short(error))
+}
+
+/// The failures of several candidates.
+pub(super) fn failures(failed: &[(&Candidate, ProviderError)]) -> String {
+    match failed {
+        [] => NO_CANDIDATE.to_owned(),
+        [(candidate, error)] => failure(candidate, error),
+        several => {
+            let lines: Vec<String> =
+                several.iter().map(|(candidate, error)| format!("- {}", failure(candidate, error))).collect();
+            format!("No model answered.\n{}", lines.join("\n"))
+        }
+    }
+}
+
+/// The error without advice, bounded.
+pub(super) fn short(error: &ProviderError) -> String {
+    let words = error.to_string();
+    let words = words.trim().trim_end_matches('.');
+    if words.chars().count() <= WORDS_LIMIT {
+        return words.to_owned();
+    }
+    let cut: String = words.chars().take(WORDS_LIMIT).collect();
+    format!("{cut}…")
+}
+
+fn advice(provider: &ProviderName, error: &ProviderError) -> String {
+    let section = format!("providers.{}", camel_case(provider.as_str()));
+    match error {
+        ProviderError::RateLimited { .. } => "Wait a little and send it again, or choose another model.".to_owned(),
+        ProviderError::Quota(_) => {
+            "Top up the account with the vendor, or choose another model in agents.defaults.model.".to_owned()
+        }
+        ProviderError::Auth(_) => format!("Check {section}.apiKey in the configuration."),
+        ProviderError::ContextOverflow(_) => {
+            "Send /new to begin a new conversation, or choose a model with a larger window.".to_owned()
+        }
+        ProviderError::ImagesUnsupported(_) => "Send it without images, or choose a model that sees.".to_owned(),
+        ProviderError::BadRequest(_) => {
+            format!("Check agents.defaults.model and {section} in the configuration.")
+        }
+        ProviderError::Server { .. } => {
+            "The trouble is on the vendor's side: send it again later, or choose another model.".to_owned()
+        }
+        ProviderError::Network(_) => format!(
+            "Check the network connection; for a server of your own, that it is running at the address in \
+             {section}.apiBase."
+        ),
+        ProviderError::Stalled(_) => {
+            "The model may be overloaded or still loading: send it again later, or choose another model.".to_owned()
+        }
+        ProviderError::Malformed(_) => {
+            format!("Check that {section}.apiBase is the address of a model API, or choose another model.")
+        }
+    }
+}
+
+/// A provider's name as its configuration key.
+fn camel_case(name: &str) -> String {
+    let mut key = String::with_capacity(name.len());
+    let mut upper = false;
+    for c in name.chars() {
+        if c == '_' {
+            upper = true;
+        } else if upper {
+            key.extend(c.to_uppercase());
+            upper = false;
+        } else {
+            key.push(c);
+        }
+    }
+    key
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_spelled_as_in_the_configuration() {
+        for (name, key) in
+            [("openai", "openai"), ("volcengine_coding_plan", "volcengineCodingPlan"), ("my-box", "my-box")]
+        {
+            assert_eq!(camel_case(name), key);
+        }
+    }
+
+    #[test]
+    fn vendors_are_not_quoted_at_length() {
+        let error = ProviderError::BadRequest("很".repeat(1000));
+        assert!(short(&error).chars().count() < WORDS_LIMIT + 10);
+    }
+}

@@ -1,0 +1,98 @@
+//! When a candidate rests, and how it comes back.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Whether a candidate is fit to be asked.
+#[derive(Debug, Default)]
+pub(super) struct Health {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Set from the first failure on until a call succeeds.
+    rests_until: Option<Instant>,
+    probing: bool,
+}
+
+/// Leave to ask a candidate. Dropped without a word, it leaves things as they were.
+#[derive(Debug)]
+pub(super) struct Admission<'a> {
+    health: &'a Health,
+    probe: bool,
+}
+
+impl Health {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Leave to ask, unless the candidate rests or another call is probing it.
+    pub(super) fn admit(&self) -> Option<Admission<'_>> {
+        let mut state = self.state();
+        let probe = match state.rests_until {
+            None => false,
+            Some(until) if Instant::now() < until || state.probing => return None,
+            Some(_) => true,
+        };
+        state.probing |= probe;
+        Some(Admission { health: self, probe })
+    }
+
+    /// Leave to ask whatever its state.
+    pub(super) fn admit_anyway(&self) -> Admission<'_> {
+        Admission { health: self, probe: false }
+    }
+
+    /// Whether [`Health::admit`] would give leave now.
+    pub(super) fn is_awake(&self) -> bool {
+        let state = self.state();
+        state.rests_until.is_none_or(|until| Instant::now() >= until && !state.probing)
+    }
+}
+
+impl Admission<'_> {
+    /// It answered: it is awake.
+    pub(super) fn succeeded(self) {
+        self.health.state().rests_until = None;
+    }
+
+    /// It failed: it rests for so long.
+    pub(super) fn rest(self, cooldown: Duration) {
+        self.health.state().rests_until = Instant::now().checked_add(cooldown);
+    }
+}
+
+impl Drop for Admission<'_> {
+    fn drop(&mut self) {
+        if self.probe {
+            self.health.state().probing = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REST: Duration = Duration::from_secs(60);
+
+    #[tokio::test(start_paused = true)]
+    async fn one_probe_after_the_rest_decides() {
+        let health = Health::default();
+        health.admit().unwrap().rest(REST);
+        assert!(health.admit().is_none());
+        tokio::time::advance(REST).await;
+        let probe = health.admit().unwrap();
+        assert!(health.admit().is_none() && !health.is_awake());
+        probe.rest(REST);
+        assert!(health.admit().is_none());
+        tokio::time::advance(REST).await;
+        drop(health.admit().unwrap());
+        health.admit().unwrap().succeeded();
+        assert!(health.admit().is_some() && health.admit().is_some());
+    }
+}
