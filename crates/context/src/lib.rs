@@ -1,1 +1,35 @@
-//! Builds the prompt from stable and changing sections.
+//! Builds what a model is told before and around a conversation.
+//!
+//! Decision: the system prompt holds nothing that changes from turn to turn, and one snapshot of
+//! it is kept per session, so that vendors can reuse what they have read. The clock and the chat
+//! stand behind the newest message ([`runtime_block`]), and images are read from disk into the
+//! same bytes at every request ([`ContextBuilder::render`]).
+//!
+//! It neither stores conversations nor counts what a request costs, and it never fails: what
+//! cannot be read is said in the prompt, because the model can tell the person.
+
+mod bootstrap;
+mod builder;
+mod error;
+mod identity;
+mod image;
+mod prompt;
+mod read;
+mod recall;
+mod render;
+mod runtime;
+mod settings;
+mod skill;
+mod snapshot;
+mod template;
+mod token;
+
+pub use builder::ContextBuilder;
+pub use error::ContextError;
+pub use prompt::{Difference, EpochPart, FrozenPart, Section, Stability, SystemPrompt};
+pub use render::Rendered;
+pub use runtime::{RUNTIME_CLOSE, RUNTIME_OPEN, runtime_block, zone_label};
+pub use settings::ContextSettings;
+pub use skill::{Skill, discover_skills};
+pub use template::sync_templates;
+pub use token::estimate_tokens;

@@ -1,0 +1,192 @@
+//! A system prompt as an ordered list of sections, the more stable ones first.
+//!
+//! Decision: the order is held by types. Only [`FrozenPart`] takes frozen sections, and it is
+//! gone once [`EpochPart`] begins; neither takes what changes with a turn, because that belongs
+//! behind the newest message. A prefix that a vendor has cached thus breaks only where an epoch
+//! ends.
+
+use std::sync::Arc;
+
+/// What stands between two sections.
+const SEPARATOR: &str = "\n\n---\n\n";
+
+/// How long a section stays as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stability {
+    /// For the life of a session.
+    Frozen,
+    /// Until the session's prompt is renewed.
+    Epoch,
+    /// For one turn. Never in a system prompt: it stands behind the newest message.
+    Turn,
+}
+
+/// A part of a prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// What it is, in a word, for reports.
+    pub name: &'static str,
+    /// How long it stays as it is.
+    pub stability: Stability,
+    /// Its text.
+    pub text: String,
+}
+
+/// The beginning of a prompt. Empty sections are left out.
+///
+/// What is less stable cannot stand before what is more stable: there is no way back from an
+/// [`EpochPart`].
+/// ```compile_fail,E0308
+/// use nanobot_context::FrozenPart;
+/// let part: FrozenPart = FrozenPart::new().epoch().section("memory", "facts");
+/// part.section("identity", "I am");
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct FrozenPart(Sections);
+
+/// The rest of a prompt.
+#[derive(Clone, Debug)]
+pub struct EpochPart(Sections);
+
+#[derive(Clone, Debug, Default)]
+struct Sections(Vec<Section>);
+
+impl Sections {
+    fn with(mut self, name: &'static str, stability: Stability, text: String) -> Self {
+        if !text.is_empty() {
+            self.0.push(Section { name, stability, text });
+        }
+        self
+    }
+}
+
+impl FrozenPart {
+    /// A prompt without sections.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a section that stays for the life of a session.
+    #[must_use]
+    pub fn section(self, name: &'static str, text: impl Into<String>) -> Self {
+        Self(self.0.with(name, Stability::Frozen, text.into()))
+    }
+
+    /// Goes on to the sections that stay for an epoch.
+    #[must_use]
+    pub fn epoch(self) -> EpochPart {
+        EpochPart(self.0)
+    }
+}
+
+impl EpochPart {
+    /// Adds a section that stays until the session's prompt is renewed.
+    #[must_use]
+    pub fn section(self, name: &'static str, text: impl Into<String>) -> Self {
+        Self(self.0.with(name, Stability::Epoch, text.into()))
+    }
+
+    /// The prompt.
+    #[must_use]
+    pub fn finish(self) -> SystemPrompt {
+        let Sections(sections) = self.0;
+        let texts: Vec<&str> = sections.iter().map(|section| section.text.as_str()).collect();
+        let text = texts.join(SEPARATOR).into();
+        let spans = sections
+            .into_iter()
+            .map(|section| Span { name: section.name, stability: section.stability, bytes: section.text.len() })
+            .collect();
+        SystemPrompt { text, spans }
+    }
+}
+
+/// Where two prompts part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The section of the newer prompt in which they part; `"end"` where it has ended.
+    pub section: &'static str,
+    /// The first byte of the whole text that differs.
+    pub byte: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Span {
+    name: &'static str,
+    stability: Stability,
+    bytes: usize,
+}
+
+/// A system prompt: the same bytes as long as the same value is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SystemPrompt {
+    text: Arc<str>,
+    spans: Vec<Span>,
+}
+
+impl SystemPrompt {
+    /// The whole text, as a request carries it.
+    #[must_use]
+    pub fn text(&self) -> &Arc<str> {
+        &self.text
+    }
+
+    /// Its sections in order: name, stability and length in bytes.
+    pub fn sections(&self) -> impl Iterator<Item = (&'static str, Stability, usize)> {
+        self.spans.iter().map(|span| (span.name, span.stability, span.bytes))
+    }
+
+    /// Where this prompt parts from an older one; `None` when they are the same.
+    #[must_use]
+    pub fn difference(&self, older: &Self) -> Option<Difference> {
+        let (new, old) = (self.text.as_bytes(), older.text.as_bytes());
+        let byte = new.iter().zip(old).take_while(|(new, old)| new == old).count();
+        if byte == new.len() && byte == old.len() {
+            return None;
+        }
+        let mut end = 0;
+        let within = self.spans.iter().find(|span| {
+            end += span.bytes + SEPARATOR.len();
+            byte < end && byte < new.len()
+        });
+        Some(Difference { section: within.map_or("end", |span| span.name), byte })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prompt(memory: &str) -> SystemPrompt {
+        FrozenPart::new()
+            .section("identity", "I am")
+            .section("bootstrap", "")
+            .epoch()
+            .section("memory", memory)
+            .finish()
+    }
+
+    #[test]
+    fn sections_are_joined_and_empty_ones_left_out() {
+        let prompt = prompt("facts");
+        assert_eq!(&**prompt.text(), "I am\n\n---\n\nfacts");
+        let sections: Vec<_> = prompt.sections().collect();
+        assert_eq!(sections, [("identity", Stability::Frozen, 4), ("memory", Stability::Epoch, 5)]);
+        assert!(Stability::Frozen < Stability::Epoch && Stability::Epoch < Stability::Turn);
+    }
+
+    #[test]
+    fn a_difference_names_its_section_and_byte() {
+        let at = |section, byte| Some(Difference { section, byte });
+        let table = [
+            (prompt("facts"), prompt("facts"), None),
+            (prompt("facts"), prompt("fakes"), at("memory", 13)),
+            (prompt("facts and more"), prompt("facts"), at("memory", 16)),
+            (prompt("facts"), prompt("facts and more"), at("end", 16)),
+            (FrozenPart::new().section("identity", "We").epoch().finish(), prompt("facts"), at("identity", 0)),
+        ];
+        for (newer, older, expected) in table {
+            assert_eq!(newer.difference(&older), expected, "{:?} after {:?}", newer.text(), older.text());
+        }
+    }
+}

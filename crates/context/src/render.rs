@@ -1,0 +1,115 @@
+//! Messages with files, as a model that sees images wants them: images first, then the text.
+//!
+//! Sessions store where a file is, not its content. A message renders to the same bytes at every
+//! request; the one exception is an image that has gone, and that is reported.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nanobot_types::{ChatMessage, Content, ContentBlock, ImageUrl, MediaRef, Transcript, UserMessage};
+
+use crate::image::{Picture, PictureCache, inspect};
+
+/// A transcript that is ready to be sent.
+#[derive(Debug)]
+pub struct Rendered {
+    /// The same conversation; no message refers to files any more.
+    pub transcript: Transcript,
+    /// Images that were found to be gone just now: where the request may part from the one
+    /// before it, this is why. Each is told once.
+    pub images_dropped: Vec<String>,
+}
+
+/// Shows the files of all messages.
+pub(crate) async fn render(transcript: Transcript, cache: &Arc<Mutex<PictureCache>>) -> Rendered {
+    let media: Vec<MediaRef> = transcript.messages().iter().flat_map(|message| media_of(message)).cloned().collect();
+    if media.is_empty() {
+        return Rendered { transcript, images_dropped: Vec::new() };
+    }
+    let cache = Arc::clone(cache);
+    let looked_up = tokio::task::spawn_blocking(move || look_up(&media, &cache)).await;
+    let (pictures, images_dropped) = looked_up.unwrap_or_else(|error| {
+        tracing::error!(%error, "files of messages could not be read");
+        (HashMap::new(), Vec::new())
+    });
+    for path in &images_dropped {
+        tracing::warn!(path, "an image of a message is no longer available");
+    }
+    let transcript = transcript.map(|message| match &**message {
+        ChatMessage::User(user) if !user.media.is_empty() => Arc::new(ChatMessage::User(show(user, &pictures))),
+        _ => Arc::clone(message),
+    });
+    Rendered { transcript, images_dropped }
+}
+
+fn media_of(message: &ChatMessage) -> &[MediaRef] {
+    match message {
+        ChatMessage::User(user) => &user.media,
+        ChatMessage::System { .. } | ChatMessage::Assistant(_) | ChatMessage::Tool(_) => &[],
+    }
+}
+
+/// What every file is, and which images were found to be gone just now.
+fn look_up(media: &[MediaRef], cache: &Mutex<PictureCache>) -> (HashMap<String, Picture>, Vec<String>) {
+    let mut pictures = HashMap::new();
+    let mut dropped = Vec::new();
+    for file in media {
+        if pictures.contains_key(&file.location) {
+            continue;
+        }
+        let remembered = cache.lock().unwrap_or_else(PoisonError::into_inner).get(&file.location);
+        let picture = remembered.unwrap_or_else(|| {
+            let picture = inspect(file);
+            if picture == Picture::Gone {
+                dropped.push(file.location.clone());
+            }
+            cache.lock().unwrap_or_else(PoisonError::into_inner).insert(&file.location, picture.clone());
+            picture
+        });
+        pictures.insert(file.location.clone(), picture);
+    }
+    (pictures, dropped)
+}
+
+fn show(user: &UserMessage, pictures: &HashMap<String, Picture>) -> UserMessage {
+    let text = user.content.to_text();
+    let mut images = Vec::new();
+    let mut notes = Vec::new();
+    for file in &user.media {
+        let location = &file.location;
+        match pictures.get(location) {
+            Some(Picture::Image(url)) => {
+                images.push(ContentBlock::ImageUrl { image_url: ImageUrl { url: url.to_string() } });
+            }
+            Some(Picture::TooLarge) => notes.push(format!("[image: {location} (larger than 5 MB, not shown)]")),
+            Some(Picture::Gone) => notes.push(format!("[image: {location} (no longer available)]")),
+            // Channels often name the file in the text.
+            Some(Picture::File) | None if text.contains(location.as_str()) => {}
+            Some(Picture::File) | None => notes.push(format!("[file: {location}]")),
+        }
+    }
+    UserMessage { content: arrange(images, &notes.join("\n"), &user.content), media: Vec::new() }
+}
+
+/// Images, then notes, then what was said; plain text when there is no image.
+fn arrange(images: Vec<ContentBlock>, notes: &str, said: &Content) -> Content {
+    let mut content = match said {
+        Content::Text(text) if notes.is_empty() => Content::Text(text.clone()),
+        Content::Text(text) if text.is_empty() => Content::from(notes),
+        Content::Text(text) => Content::Text(format!("{notes}\n\n{text}")),
+        Content::Blocks(blocks) if notes.is_empty() => Content::Blocks(blocks.clone()),
+        Content::Blocks(blocks) => {
+            let note = ContentBlock::Text { text: notes.to_owned() };
+            Content::Blocks(std::iter::once(note).chain(blocks.iter().cloned()).collect())
+        }
+    };
+    if !images.is_empty() {
+        let rest = match content {
+            Content::Text(text) if text.is_empty() => Vec::new(),
+            Content::Text(text) => vec![ContentBlock::Text { text }],
+            Content::Blocks(blocks) => blocks,
+        };
+        content = Content::Blocks(images.into_iter().chain(rest).collect());
+    }
+    content
+}

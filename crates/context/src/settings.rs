@@ -1,0 +1,47 @@
+//! What a context is built from.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use chrono::{Local, NaiveDate};
+
+/// The settings of a [`ContextBuilder`](crate::ContextBuilder).
+#[derive(Clone, Debug)]
+pub struct ContextSettings {
+    /// The workspace, as an absolute path.
+    pub workspace: PathBuf,
+    /// What the assistant is called.
+    pub bot_name: String,
+    /// Folders of skills beside `skills/` of the workspace, which stands before them all: first
+    /// the built-in ones, then libraries. Of two skills of one name the earlier is taken.
+    pub skill_directories: Vec<PathBuf>,
+    /// Skills of the workspace that may stand in every prompt when they ask for it. Skills of
+    /// [`Self::skill_directories`] need no such consent: the assistant cannot write there.
+    pub always_skills: Vec<String>,
+    /// How long a session may be silent before its prompt is built anew; by then vendors have
+    /// forgotten the old one.
+    pub cold_after: Duration,
+    /// Most sessions whose prompts are kept; at least 1.
+    pub sessions_kept: usize,
+    /// Most bytes of rendered images that are kept.
+    pub image_cache_bytes: usize,
+    /// Which day it is; asked when a prompt is built, for the note of the day.
+    pub today: fn() -> NaiveDate,
+}
+
+impl ContextSettings {
+    /// The settings of a workspace, with the defaults for everything else: no skills beside its
+    /// own, prompts kept for 256 sessions and an hour of silence, 16 MiB of images.
+    pub fn new(workspace: impl Into<PathBuf>) -> Self {
+        Self {
+            workspace: workspace.into(),
+            bot_name: "nanobot".to_owned(),
+            skill_directories: Vec::new(),
+            always_skills: Vec::new(),
+            cold_after: Duration::from_secs(3600),
+            sessions_kept: 256,
+            image_cache_bytes: 16 * 1024 * 1024,
+            today: || Local::now().date_naive(),
+        }
+    }
+}

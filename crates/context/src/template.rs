@@ -1,0 +1,89 @@
+//! The files a fresh workspace starts with.
+//!
+//! They are compiled in, so that one binary is all there is to install. What exists is never
+//! touched; what a person deletes comes back at the next start.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use crate::ContextError;
+
+/// Name below the workspace, and content.
+const TEMPLATES: [(&str, &str); 7] = [
+    ("AGENTS.md", include_str!("../../../workspace-template/AGENTS.md")),
+    ("SOUL.md", include_str!("../../../workspace-template/SOUL.md")),
+    ("USER.md", include_str!("../../../workspace-template/USER.md")),
+    ("TOOLS.md", include_str!("../../../workspace-template/TOOLS.md")),
+    ("HEARTBEAT.md", include_str!("../../../workspace-template/HEARTBEAT.md")),
+    ("memory/MEMORY.md", include_str!("../../../workspace-template/memory/MEMORY.md")),
+    ("memory/HISTORY.md", ""),
+];
+
+/// Folders that exist even when nothing is in them.
+const FOLDERS: [&str; 2] = ["memory", "skills"];
+
+/// Creates what is missing in a workspace, and the workspace itself. Returns the paths of new
+/// files, in a fixed order. Touches the disk: call it where waiting is fine.
+///
+/// # Errors
+/// [`ContextError::Create`] names the first path that could not be made; those before it stay.
+pub fn sync_templates(workspace: &Path) -> Result<Vec<PathBuf>, ContextError> {
+    for folder in FOLDERS {
+        let path = workspace.join(folder);
+        std::fs::create_dir_all(&path).map_err(|source| ContextError::Create { path, source })?;
+    }
+    let mut created = Vec::new();
+    for (name, content) in TEMPLATES {
+        let path = workspace.join(name);
+        match create(&path, content) {
+            Ok(true) => created.push(path),
+            Ok(false) => {}
+            Err(source) => return Err(ContextError::Create { path, source }),
+        }
+    }
+    Ok(created)
+}
+
+/// Whether the content of a file is still that of its template.
+pub(crate) fn is_untouched(name: &str, content: &str) -> bool {
+    let template = TEMPLATES.iter().find(|(template, _)| *template == name);
+    template.is_some_and(|(_, template)| content.lines().eq(template.lines()))
+}
+
+/// Creates a file unless something is there already; a link to nowhere is something.
+fn create(path: &Path, content: &str) -> io::Result<bool> {
+    let mut file = match OpenOptions::new().write(true).create_new(true).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    if let Err(error) = file.write_all(content.as_bytes()).and_then(|()| file.sync_all()) {
+        drop(file);
+        // The disk is probably full. A half-written template would never be completed.
+        if let Err(error) = std::fs::remove_file(path) {
+            tracing::warn!(path = %path.display(), %error, "a half-written template could not be removed");
+        }
+        return Err(error);
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_are_small_because_every_request_carries_them() {
+        let bytes: usize = TEMPLATES.iter().map(|(_, content)| content.len()).sum();
+        assert!(bytes <= 2500, "{bytes} bytes");
+    }
+
+    #[test]
+    fn line_ends_do_not_make_a_difference() {
+        let (name, content) = TEMPLATES[2];
+        assert!(is_untouched(name, &content.replace('\n', "\r\n")));
+        assert!(!is_untouched(name, &format!("{content}- Name: Ada\n")));
+        assert!(!is_untouched("IDENTITY.md", ""));
+    }
+}
