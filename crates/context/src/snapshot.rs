@@ -11,7 +11,7 @@ use std::time::Duration;
 use nanobot_types::SessionKey;
 use tokio::time::Instant;
 
-use crate::SystemPrompt;
+use crate::{Difference, SystemPrompt};
 
 #[derive(Debug)]
 pub(crate) struct Snapshots {
@@ -35,7 +35,7 @@ impl Snapshots {
     /// The prompt of a session if it is to be used again.
     pub(crate) fn warm(&self, session: &SessionKey) -> Option<Arc<SystemPrompt>> {
         let mut kept = self.lock();
-        let entry = kept.get_mut(session).filter(|entry| !entry.expired && entry.used.elapsed() < self.cold_after)?;
+        let entry = kept.get_mut(session).filter(|entry| self.is_warm(entry))?;
         entry.used = Instant::now();
         Some(Arc::clone(&entry.prompt))
     }
@@ -47,11 +47,17 @@ impl Snapshots {
         }
     }
 
-    /// Keeps a new prompt for a session. Returns an older equal one where there is one.
+    /// Keeps a new prompt for a session. Returns the one that is kept: an equal older one where
+    /// there is one, or what a turn at the same moment has kept meanwhile.
     pub(crate) fn keep(&self, session: &SessionKey, built: SystemPrompt) -> Arc<SystemPrompt> {
         let mut kept = self.lock();
-        if let Some(difference) = kept.get(session).and_then(|entry| built.difference(&entry.prompt)) {
-            tracing::info!(%session, section = difference.section, byte = difference.byte, "the prompt of a session was renewed");
+        if let Some(entry) = kept.get(session) {
+            if self.is_warm(entry) {
+                return Arc::clone(&entry.prompt);
+            }
+            if let Some(Difference { section, byte }) = built.difference(&entry.prompt) {
+                tracing::info!(%session, section, byte, "the prompt of a session was renewed");
+            }
         }
         let equal = kept.values().find(|entry| *entry.prompt == built).map(|entry| Arc::clone(&entry.prompt));
         let prompt = equal.unwrap_or_else(|| Arc::new(built));
@@ -62,6 +68,10 @@ impl Snapshots {
             oldest.and_then(|session| kept.remove(&session));
         }
         prompt
+    }
+
+    fn is_warm(&self, entry: &Kept) -> bool {
+        !entry.expired && entry.used.elapsed() < self.cold_after
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionKey, Kept>> {
@@ -96,6 +106,7 @@ mod tests {
     async fn silence_and_expiry_end_an_epoch_and_equal_prompts_are_shared() {
         let snapshots = Snapshots::new(8, Duration::from_secs(60));
         let first = snapshots.keep(&"a".into(), prompt("one"));
+        assert!(Arc::ptr_eq(&first, &snapshots.keep(&"a".into(), prompt("of a turn at the same moment"))));
         assert!(Arc::ptr_eq(&first, &snapshots.keep(&"b".into(), prompt("one"))));
 
         tokio::time::advance(Duration::from_secs(59)).await;
