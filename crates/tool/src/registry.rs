@@ -178,7 +178,7 @@ fn prepare(spec: &ToolSpec, call: &ToolCall) -> Result<Value, String> {
 /// The object inside a JSON string that is itself the text of an object.
 fn encoded_twice(arguments: &str) -> Option<Map> {
     let inner: String = serde_json::from_str(arguments).ok()?;
-    serde_json::from_str(&inner).ok()
+    ToolCall::new("", "", inner).parsed_arguments().ok()
 }
 
 fn with_hint(mut result: ToolResult) -> ToolResult {

@@ -151,6 +151,7 @@ async fn what_is_malformed_or_invalid_never_runs() {
         (call("probe", r#"{"path":{"a":5}}"#), "path should be string"),
         (call("probe", r#"{"path":"a","limit":0}"#), "limit must be >= 1"),
         (call("probe", r#"{"limit":"x"}"#), "missing required path; limit should be integer"),
+        (call("probe", r#""[\"a\"]""#), r#"arguments must be a JSON object, got "[\"a\"]""#),
         (call("probe", r#"["a"]"#), r#"arguments must be a JSON object, got ["a"]"#),
         (
             ToolCall::malformed("1", "probe", "{\"path\":\"a", "cut off by the token limit"),
