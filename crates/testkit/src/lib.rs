@@ -16,6 +16,7 @@ pub mod channel;
 pub mod corpus;
 pub mod http;
 pub mod model_server;
+pub mod telegram;
 
 pub use channel::RecordingChannel;
 pub use error::TestkitError;
@@ -23,4 +24,5 @@ pub use model_server::ModelServer;
 pub use provider::ScriptedProvider;
 pub use reply::{Reply, ScriptedCall};
 pub use sync::WAIT_LIMIT;
+pub use telegram::TelegramFake;
 pub use websocket::WebSocketClient;

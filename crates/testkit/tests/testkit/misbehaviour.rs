@@ -1,10 +1,12 @@
 //! Faults arrive as faults.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nanobot_testkit::http::{Response, Server, Step};
 use nanobot_testkit::{ModelServer, Reply};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::client;
 
@@ -101,10 +103,16 @@ async fn connections_are_reused_and_chunked_requests_read() {
 
 #[tokio::test]
 async fn shutdown_ends_open_connections() {
-    let server = Server::start(|_| async { Response::headless(vec![Step::Hang]) }).await.unwrap();
-    let url = server.url();
-    let (answer, ()) = tokio::join!(client().get(url).send(), async {
-        tokio::time::sleep(Duration::from_millis(50)).await;
+    let arrived = Arc::new(Notify::new());
+    let seen = Arc::clone(&arrived);
+    let server = Server::start(move |_| {
+        seen.notify_one();
+        async { Response::headless(vec![Step::Hang]) }
+    })
+    .await
+    .unwrap();
+    let (answer, ()) = tokio::join!(client().get(server.url()).send(), async {
+        arrived.notified().await;
         server.shutdown().await;
     });
     assert!(answer.is_err());

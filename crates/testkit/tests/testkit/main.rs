@@ -1,14 +1,13 @@
 //! The testkit tested: fakes against clients that others wrote, and against the wire itself.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test that cannot go on has failed")]
 
-#[path = "testkit/corpora.rs"]
 mod corpora;
-#[path = "testkit/misbehaviour.rs"]
+mod in_process;
 mod misbehaviour;
-#[path = "testkit/model_shapes.rs"]
 mod model_shapes;
-#[path = "testkit/strictness.rs"]
 mod strictness;
+mod telegram_wire;
+mod telegram_with_teloxide;
 
 /// A client without pooling, so that each request sees a connection of its own.
 fn client() -> reqwest::Client {

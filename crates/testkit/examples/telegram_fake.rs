@@ -1,0 +1,72 @@
+//! Runs the Telegram fake for clients in other languages.
+//!
+//! Prints its address and token as one line of JSON, then obeys one line of JSON at a time from standard
+//! input and answers each with one: `{"text": …, "chat": …, "topic": …, "reply_to": …, "photo": …}`
+//! pushes a message of a person (id 7), `{"edit": …, "chat": …, "text": …}` edits one,
+//! `{"press": …, "chat": …, "data": …}` presses a button, `{"fault": method, "retry_after": …}` scripts
+//! a fault, `{"sent": true}` tells what the bot has sent. It ends with its input.
+#![expect(clippy::print_stdout, reason = "its output is its interface")]
+
+use std::io::{BufRead as _, stdin};
+
+use nanobot_testkit::TelegramFake;
+use nanobot_testkit::telegram::{Fault, FileKind, Incoming, Person, Pushed, TOKEN};
+use serde_json::{Value, json};
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let fake = TelegramFake::start().await?;
+    println!("{}", json!({"api_base": fake.api_base(), "token": TOKEN}));
+    // Waiting for the terminal must not hold up the server, which lives on the other threads.
+    let serve = tokio::task::spawn_blocking(move || -> anyhow::Result<()> {
+        for line in stdin().lock().lines() {
+            println!("{}", obey(&fake, &serde_json::from_str(&line?)?));
+        }
+        Ok(())
+    });
+    serve.await?
+}
+
+fn obey(fake: &TelegramFake, order: &Value) -> Value {
+    let number = |key: &str| order.get(key).and_then(Value::as_i64);
+    let text = |key: &str| order.get(key).and_then(Value::as_str);
+    let person = Person::new(7, "Ann", "ann_x");
+    let chat = number("chat").unwrap_or(person.id);
+    if let Some(message) = number("edit") {
+        return pushed(fake.edit(chat, message, text("text").unwrap_or_default()));
+    }
+    if let Some(message) = number("press") {
+        return pushed(fake.press(chat, message, &person, text("data").unwrap_or_default()));
+    }
+    if let Some(method) = text("fault") {
+        let seconds = number("retry_after").and_then(|seconds| u32::try_from(seconds).ok());
+        fake.fail_next(method, seconds.map_or_else(Fault::bad_gateway, Fault::RetryAfter));
+        return json!({});
+    }
+    if let Some(content) = text("text") {
+        let mut incoming = Incoming::group(chat, &person, content);
+        if let Some(topic) = number("topic") {
+            incoming = incoming.in_topic(topic);
+        }
+        if let Some(original) = number("reply_to") {
+            incoming = incoming.replying_to(original);
+        }
+        if let Some(photo) = text("photo") {
+            incoming = incoming.with_file(FileKind::Photo, "p.jpg", "image/jpeg", photo.to_owned());
+        }
+        return pushed(Some(fake.push(incoming)));
+    }
+    let sent = fake.sent().into_iter().map(|sent| {
+        let file =
+            sent.file.map(|file| json!({"kind": file.kind.field(), "name": file.name, "size": file.bytes.len()}));
+        json!({
+            "chat": sent.chat_id, "message": sent.message_id, "thread": sent.thread_id, "reply_to": sent.reply_to,
+            "text": sent.text, "history": sent.history, "deleted": sent.is_deleted, "file": file,
+        })
+    });
+    json!({"sent": sent.collect::<Value>(), "acknowledged": fake.acknowledged_offset()})
+}
+
+fn pushed(pushed: Option<Pushed>) -> Value {
+    pushed.map_or_else(|| json!({}), |pushed| json!({"message": pushed.message_id, "update": pushed.update_id}))
+}

@@ -1,0 +1,21 @@
+//! What every implementation of a contract has to do, as functions that its own tests call.
+//!
+//! A suite takes a function that makes a fresh, empty instance and returns the first promise that
+//! was not kept, in words, with what was found and what was expected. Promises about crashes are
+//! not among them: how to crash is the implementation's own affair.
+
+mod memory;
+mod session;
+
+pub use memory::memory_store;
+pub use session::session_store;
+
+use std::fmt::Debug;
+
+/// Compares whole values; the error names the promise.
+fn same<T: PartialEq + Debug>(promise: &str, found: &T, expected: &T) -> anyhow::Result<()> {
+    if found == expected {
+        return Ok(());
+    }
+    anyhow::bail!("{promise}\n   found: {found:#?}\nexpected: {expected:#?}")
+}

@@ -1,0 +1,204 @@
+//! A fake of Telegram's Bot API with strict semantics.
+//!
+//! Clients are pointed at [`TelegramFake::api_base`]. An update is handed out again and again until a
+//! `getUpdates` with a higher offset confirms it; a second poller ends the first with 409; markup is
+//! parsed as Telegram parses it; limits count UTF-16 units after that. Requests may be JSON, form,
+//! multipart or query, method names in any case. Known gaps: `parse_mode` knows HTML alone, webhooks
+//! cannot be set, and albums are sent one by one.
+
+mod api;
+mod fault;
+mod files;
+mod handler;
+mod html;
+mod incoming;
+mod messages;
+mod multipart;
+mod params;
+mod polling;
+mod sending;
+mod state;
+
+use serde_json::Value;
+
+pub use fault::Fault;
+pub use incoming::{FileKind, Incoming, Person};
+pub use messages::{SentFile, SentMessage};
+pub use state::{Call, Pushed};
+
+use crate::TestkitError;
+use crate::http::Server;
+use crate::sync::Watched;
+use state::State;
+
+/// The token the fake accepts.
+pub const TOKEN: &str = "123456789:TEST-token_of_the_fake";
+/// The bot's user id.
+pub const BOT_ID: i64 = 123_456_789;
+/// The bot's user name, without `@`.
+pub const BOT_USERNAME: &str = "nanobot_test_bot";
+
+/// A running fake; it stops when dropped.
+#[derive(Debug)]
+pub struct TelegramFake {
+    server: Server,
+    state: Watched<State>,
+}
+
+impl TelegramFake {
+    /// Starts one with no chats and no updates.
+    ///
+    /// # Errors
+    /// [`TestkitError::Listen`].
+    pub async fn start() -> Result<Self, TestkitError> {
+        let state = Watched::new(State::default());
+        let shared = state.clone();
+        let server = Server::start(move |request| handler::handle(shared.clone(), request)).await?;
+        Ok(Self { server, state })
+    }
+
+    /// What takes the place of `https://api.telegram.org`, without a final slash.
+    #[must_use]
+    pub fn api_base(&self) -> String {
+        self.server.url()
+    }
+
+    /// The server itself: abandoned requests, shutdown.
+    #[must_use]
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// A person sends something. Chat and topic come into being with their first message.
+    pub fn push(&self, incoming: Incoming) -> Pushed {
+        self.state.change(|state| state.push(incoming))
+    }
+
+    /// A person changes the text of a message of theirs; `None` when there is no such message.
+    pub fn edit(&self, chat_id: i64, message_id: i64, text: &str) -> Option<Pushed> {
+        self.state.change(|state| state.edit_by_person(chat_id, message_id, text))
+    }
+
+    /// A person presses a button with that data below a message; `None` when there is no such message.
+    pub fn press(&self, chat_id: i64, message_id: i64, person: &Person, data: &str) -> Option<Pushed> {
+        self.state.change(|state| state.press(chat_id, message_id, person, data))
+    }
+
+    /// Any update; its one member names its kind. The id is added.
+    pub fn push_raw(&self, kind: &str, content: Value) -> Option<i64> {
+        self.state.change(|state| state.enqueue(kind, content))
+    }
+
+    /// Lets the next call of a method that has no fault yet go wrong.
+    pub fn fail_next(&self, method: &str, fault: Fault) {
+        let method = method.to_ascii_lowercase();
+        self.state.change(|state| state.faults.entry(method).or_default().push_back(fault));
+    }
+
+    /// Makes the token invalid from now on.
+    pub fn revoke_token(&self) {
+        self.state.change(|state| state.is_revoked = true);
+    }
+
+    /// Every message the bot sent, in order, as it stands now.
+    #[must_use]
+    pub fn sent(&self) -> Vec<SentMessage> {
+        self.state.read(State::sent)
+    }
+
+    /// The visible texts the bot has in one chat: sent, not deleted, in their final form.
+    #[must_use]
+    pub fn texts_in(&self, chat_id: i64) -> Vec<String> {
+        let visible = |message: &SentMessage| message.chat_id == chat_id && !message.is_deleted;
+        self.sent().into_iter().filter(visible).map(|message| message.text).collect()
+    }
+
+    /// Waits until `probe` finds what it looks for among the sent messages.
+    ///
+    /// # Errors
+    /// [`TestkitError::TimedOut`] naming `what`.
+    pub async fn wait_for<R>(
+        &self,
+        what: &str,
+        mut probe: impl FnMut(&[SentMessage]) -> Option<R>,
+    ) -> Result<R, TestkitError> {
+        self.state.wait_for(what, |state| probe(&state.sent())).await
+    }
+
+    /// Waits until the bot has sent `count` messages and returns them all.
+    ///
+    /// # Errors
+    /// [`TestkitError::TimedOut`].
+    pub async fn wait_for_sent(&self, count: usize) -> Result<Vec<SentMessage>, TestkitError> {
+        let what = format!("{count} messages from the bot");
+        self.wait_for(&what, |sent| (sent.len() >= count).then(|| sent.to_vec())).await
+    }
+
+    /// Every call so far, in order, long polls included.
+    #[must_use]
+    pub fn calls(&self) -> Vec<Call> {
+        self.state.read(|state| state.calls.clone())
+    }
+
+    /// The calls of one method (`sendMessage`).
+    #[must_use]
+    pub fn calls_of(&self, method: &str) -> Vec<Call> {
+        self.state.read(|state| state.calls_of(method))
+    }
+
+    /// Waits until a method was called `count` times and returns these calls.
+    ///
+    /// # Errors
+    /// [`TestkitError::TimedOut`].
+    pub async fn wait_for_calls(&self, method: &str, count: usize) -> Result<Vec<Call>, TestkitError> {
+        let what = format!("{count} calls of {method}");
+        let reached = |state: &State| Some(state.calls_of(method)).filter(|calls| calls.len() >= count);
+        self.state.wait_for(&what, reached).await
+    }
+
+    /// The highest offset that was ever confirmed: every update below it is gone. 0 before the first.
+    #[must_use]
+    pub fn acknowledged_offset(&self) -> i64 {
+        self.state.read(|state| state.acknowledged)
+    }
+
+    /// Whether a pushed update was confirmed. True for one that nobody wanted.
+    #[must_use]
+    pub fn is_acknowledged(&self, pushed: Pushed) -> bool {
+        pushed.update_id.is_none_or(|id| id < self.acknowledged_offset())
+    }
+
+    /// Waits until a pushed update is confirmed.
+    ///
+    /// # Errors
+    /// [`TestkitError::TimedOut`].
+    pub async fn wait_for_acknowledged(&self, pushed: Pushed) -> Result<(), TestkitError> {
+        let what = format!("update {:?} to be confirmed", pushed.update_id);
+        let reached = |state: &State| pushed.update_id.is_none_or(|id| id < state.acknowledged);
+        self.state.wait_for(&what, |state| reached(state).then_some(())).await
+    }
+
+    /// The updates that are not confirmed yet.
+    #[must_use]
+    pub fn pending(&self) -> Vec<Value> {
+        self.state.read(|state| state.updates.values().cloned().collect())
+    }
+
+    /// How often a poller was ended by another one.
+    #[must_use]
+    pub fn conflicts(&self) -> usize {
+        self.state.read(|state| state.conflicts)
+    }
+
+    /// The bot's reactions to a message.
+    #[must_use]
+    pub fn reactions(&self, chat_id: i64, message_id: i64) -> Vec<String> {
+        self.state.read(|state| state.reactions(chat_id, message_id))
+    }
+
+    /// The commands the bot has set.
+    #[must_use]
+    pub fn commands(&self) -> Value {
+        self.state.read(|state| state.commands.clone())
+    }
+}

@@ -1,0 +1,59 @@
+//! Outcomes of calls in Telegram's words.
+
+use serde_json::{Value, json};
+
+use crate::http::Response;
+use crate::json::set;
+
+/// Why a call failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ApiError {
+    pub(super) code: u16,
+    pub(super) description: String,
+    pub(super) retry_after: Option<u32>,
+}
+
+pub(super) type Outcome = Result<Value, ApiError>;
+
+impl ApiError {
+    pub(super) fn new(code: u16, description: impl Into<String>) -> Self {
+        Self { code, description: description.into(), retry_after: None }
+    }
+
+    pub(super) fn bad(description: impl AsRef<str>) -> Self {
+        Self::new(400, format!("Bad Request: {}", description.as_ref()))
+    }
+
+    pub(super) fn retry_after(seconds: u32) -> Self {
+        let description = format!("Too Many Requests: retry after {seconds}");
+        Self { retry_after: Some(seconds), ..Self::new(429, description) }
+    }
+
+    pub(super) fn unauthorized() -> Self {
+        Self::new(401, "Unauthorized")
+    }
+
+    pub(super) fn unknown_method() -> Self {
+        Self::new(404, "Not Found")
+    }
+
+    pub(super) fn conflict() -> Self {
+        Self::new(
+            409,
+            "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running",
+        )
+    }
+}
+
+pub(super) fn response(outcome: &Outcome) -> Response {
+    match outcome {
+        Ok(result) => Response::json(200, &json!({"ok": true, "result": result})),
+        Err(error) => {
+            let mut body = json!({"ok": false, "error_code": error.code, "description": error.description});
+            if let Some(seconds) = error.retry_after {
+                set(&mut body, "parameters", json!({"retry_after": seconds}));
+            }
+            Response::json(error.code, &body)
+        }
+    }
+}

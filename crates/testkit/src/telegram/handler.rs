@@ -1,0 +1,154 @@
+//! From a request to a call, past the scripted faults, to an answer.
+
+use serde_json::{Value, json};
+
+use super::api::{ApiError, Outcome, response};
+use super::params::Params;
+use super::polling::get_updates;
+use super::state::{Call, State, bot_json};
+use super::{Fault, TOKEN};
+use crate::http::{Request, Response, Step};
+use crate::json::set;
+use crate::sync::Watched;
+
+/// Every method the fake knows.
+const METHODS: &[&str] = &[
+    "answerCallbackQuery",
+    "deleteMessage",
+    "deleteMyCommands",
+    "deleteWebhook",
+    "editMessageReplyMarkup",
+    "editMessageText",
+    "getFile",
+    "getMe",
+    "getMyCommands",
+    "getUpdates",
+    "getWebhookInfo",
+    "sendAnimation",
+    "sendAudio",
+    "sendChatAction",
+    "sendDocument",
+    "sendMessage",
+    "sendPhoto",
+    "sendVideo",
+    "sendVoice",
+    "setMessageReaction",
+    "setMyCommands",
+];
+
+pub(super) async fn handle(state: Watched<State>, request: Request) -> Response {
+    let path = request.decoded_path();
+    if let Some(rest) = path.strip_prefix("/file/bot") {
+        return download(&state, rest);
+    }
+    let Some((token, method)) = path.strip_prefix("/bot").and_then(|rest| rest.split_once('/')) else {
+        return response(&Err(ApiError::unknown_method()));
+    };
+    if token != TOKEN || state.read(|state| state.is_revoked) {
+        return response(&Err(ApiError::unauthorized()));
+    }
+    let Some(method) = METHODS.iter().copied().find(|known| known.eq_ignore_ascii_case(method)) else {
+        return response(&Err(ApiError::unknown_method()));
+    };
+    let params = Params::of(&request);
+    let fault = state.change(|state| {
+        let call =
+            Call { method: method.to_owned(), params: Value::Object(params.values.clone()), files: params.files.len() };
+        state.calls.push(call);
+        state.faults.get_mut(&method.to_ascii_lowercase()).and_then(std::collections::VecDeque::pop_front)
+    });
+    let refused = match &fault {
+        Some(Fault::RetryAfter(seconds)) => Some(response(&Err(ApiError::retry_after(*seconds)))),
+        Some(Fault::Status(code, description)) => Some(response(&Err(ApiError::new(*code, description.as_str())))),
+        Some(Fault::Hang) => Some(Response::headless(vec![Step::Hang])),
+        Some(Fault::Drop) => Some(Response::headless(vec![Step::Reset])),
+        Some(Fault::DropAfterEffect | Fault::HangAfterEffect) | None => None,
+    };
+    if let Some(refused) = refused {
+        return refused;
+    }
+    let outcome = if method == "getUpdates" {
+        get_updates(&state, &params).await
+    } else {
+        state.change(|state| state.call(method, &params))
+    };
+    match fault {
+        Some(Fault::DropAfterEffect) => Response::headless(vec![Step::Reset]),
+        Some(Fault::HangAfterEffect) => Response::headless(vec![Step::Hang]),
+        _ => response(&outcome),
+    }
+}
+
+fn download(state: &Watched<State>, rest: &str) -> Response {
+    let path = rest.split_once('/').filter(|(token, _)| *token == TOKEN).map(|(_, path)| path);
+    let found = path.and_then(|path| state.read(|state| state.files.download(path)));
+    found.unwrap_or_else(|| response(&Err(ApiError::unknown_method())))
+}
+
+impl State {
+    fn call(&mut self, method: &str, params: &Params) -> Outcome {
+        match method {
+            "getMe" => Ok(me()),
+            "getWebhookInfo" => Ok(json!({
+                "url": "", "has_custom_certificate": false, "pending_update_count": self.updates.len(),
+            })),
+            "deleteWebhook" => {
+                if params.flag("drop_pending_updates") {
+                    self.updates.clear();
+                }
+                Ok(json!(true))
+            }
+            "setMyCommands" => self.set_commands(params),
+            "deleteMyCommands" => {
+                self.commands = json!([]);
+                Ok(json!(true))
+            }
+            "getMyCommands" => Ok(if self.commands.is_null() { json!([]) } else { self.commands.clone() }),
+            "getFile" => self.files.get_file(params),
+            "answerCallbackQuery" => self.answer_callback(params),
+            "sendChatAction" => self.chat_action(params),
+            "setMessageReaction" => self.react(params),
+            "deleteMessage" => self.delete(params),
+            "editMessageText" => self.edit_text(params),
+            "editMessageReplyMarkup" => self.edit_markup(params),
+            "sendMessage" => self.send_text(params),
+            other => self.send_file(other, params),
+        }
+    }
+
+    fn set_commands(&mut self, params: &Params) -> Outcome {
+        let commands = params.json("commands").and_then(Value::as_array).cloned().unwrap_or_default();
+        let text = |command: &Value, key: &str| command.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        for command in &commands {
+            let (name, description) = (text(command, "command"), text(command, "description"));
+            if !(1..=32).contains(&name.len()) || !name.chars().all(plain) {
+                return Err(ApiError::bad("BOT_COMMAND_INVALID"));
+            }
+            if !(1..=256).contains(&description.chars().count()) {
+                return Err(ApiError::bad("BOT_COMMAND_DESCRIPTION_INVALID"));
+            }
+        }
+        self.commands = Value::Array(commands);
+        Ok(json!(true))
+    }
+
+    fn answer_callback(&mut self, params: &Params) -> Outcome {
+        if self.open_callbacks.remove(params.text("callback_query_id")) {
+            Ok(json!(true))
+        } else {
+            Err(ApiError::bad("query is too old and response timeout expired or query id is invalid"))
+        }
+    }
+}
+
+fn me() -> Value {
+    let mut me = bot_json();
+    set(&mut me, "can_join_groups", true);
+    for ability in ["supports_inline_queries", "can_connect_to_business", "has_main_web_app"] {
+        set(&mut me, ability, false);
+    }
+    // People's messages in groups all reach the bot, as when its privacy mode is off.
+    set(&mut me, "can_read_all_group_messages", true);
+    me
+}

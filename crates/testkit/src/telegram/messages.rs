@@ -1,0 +1,168 @@
+//! Messages as the server keeps them, and as tests read them.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::BOT_ID;
+use super::FileKind;
+use super::files::{Files, StoredFile};
+use super::html::Formatted;
+use crate::json::set;
+
+/// A message of the bot as it stands now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SentMessage {
+    /// The chat.
+    pub chat_id: i64,
+    /// Its id in that chat.
+    pub message_id: i64,
+    /// The topic.
+    pub thread_id: Option<i64>,
+    /// The message it quotes.
+    pub reply_to: Option<i64>,
+    /// The text or caption that people see.
+    pub text: String,
+    /// Its formatting.
+    pub entities: Vec<Value>,
+    /// What the bot sent last, markup included.
+    pub source: String,
+    /// The parse mode it was sent with; empty for plain text.
+    pub parse_mode: String,
+    /// What it showed before each edit, oldest first.
+    pub history: Vec<String>,
+    /// The file it carries.
+    pub file: Option<SentFile>,
+    /// The inline keyboard.
+    pub reply_markup: Option<Value>,
+    /// Whether it was deleted again.
+    pub is_deleted: bool,
+}
+
+/// A file of a message of the bot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SentFile {
+    /// What it was sent as.
+    pub kind: FileKind,
+    /// Its name.
+    pub name: String,
+    /// Its content; empty when it was sent by URL.
+    pub bytes: Bytes,
+}
+
+/// A message as the server keeps it.
+#[derive(Clone, Debug)]
+pub(super) struct Message {
+    /// The `Message` object of the API.
+    pub(super) json: Value,
+    pub(super) source: String,
+    pub(super) parse_mode: String,
+    pub(super) history: Vec<String>,
+    pub(super) file: Option<(FileKind, String)>,
+    pub(super) reactions: Vec<String>,
+    pub(super) is_deleted: bool,
+}
+
+impl Message {
+    pub(super) fn new(json: Value) -> Self {
+        Self {
+            json,
+            source: String::new(),
+            parse_mode: String::new(),
+            history: Vec::new(),
+            file: None,
+            reactions: Vec::new(),
+            is_deleted: false,
+        }
+    }
+
+    pub(super) fn is_from_bot(&self) -> bool {
+        self.json.pointer("/from/id").and_then(Value::as_i64) == Some(BOT_ID)
+    }
+
+    /// Sets the text, or the caption where there is a file.
+    pub(super) fn set_text(&mut self, formatted: Formatted) {
+        let (text_key, entities_key) = self.keys();
+        if formatted.text.is_empty() && self.file.is_some() {
+            return;
+        }
+        set(&mut self.json, text_key, formatted.text);
+        if !formatted.entities.is_empty() {
+            set(&mut self.json, entities_key, formatted.entities);
+        } else if let Some(map) = self.json.as_object_mut() {
+            map.remove(entities_key);
+        }
+    }
+
+    pub(super) fn text(&self) -> &str {
+        self.json.get(self.keys().0).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    pub(super) fn entities(&self) -> &[Value] {
+        self.json.get(self.keys().1).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    fn keys(&self) -> (&'static str, &'static str) {
+        if self.file.is_some() { ("caption", "caption_entities") } else { ("text", "entities") }
+    }
+
+    pub(super) fn set_file(&mut self, kind: FileKind, file: &StoredFile) {
+        let content = match kind {
+            FileKind::Photo => {
+                let size = |side: u32| {
+                    let mut size = file.meta();
+                    set(&mut size, "width", side);
+                    set(&mut size, "height", side);
+                    size
+                };
+                json!([size(90), size(320)])
+            }
+            FileKind::Document | FileKind::Voice | FileKind::Audio | FileKind::Video | FileKind::Animation => {
+                let mut meta = file.meta();
+                set(&mut meta, "mime_type", file.mime.as_str());
+                if kind != FileKind::Voice {
+                    set(&mut meta, "file_name", file.name.as_str());
+                }
+                if kind != FileKind::Document {
+                    set(&mut meta, "duration", 1);
+                }
+                if matches!(kind, FileKind::Video | FileKind::Animation) {
+                    set(&mut meta, "width", 320);
+                    set(&mut meta, "height", 240);
+                }
+                meta
+            }
+        };
+        self.file = Some((kind, file.id.clone()));
+        set(&mut self.json, kind.field(), content);
+    }
+
+    /// The message as another one quotes it: quotes do not nest.
+    pub(super) fn quoted(&self) -> Value {
+        let mut json = self.json.clone();
+        if let Some(map) = json.as_object_mut() {
+            map.remove("reply_to_message");
+        }
+        json
+    }
+}
+
+impl SentMessage {
+    pub(super) fn of(chat_id: i64, message: &Message, files: &Files) -> Self {
+        let number = |place: &str| message.json.pointer(place).and_then(Value::as_i64);
+        let file = message.file.as_ref().and_then(|(kind, id)| Some((*kind, files.get(id)?)));
+        Self {
+            chat_id,
+            message_id: number("/message_id").unwrap_or_default(),
+            thread_id: number("/message_thread_id"),
+            reply_to: number("/reply_to_message/message_id"),
+            text: message.text().to_owned(),
+            entities: message.entities().to_vec(),
+            source: message.source.clone(),
+            parse_mode: message.parse_mode.clone(),
+            history: message.history.clone(),
+            file: file.map(|(kind, file)| SentFile { kind, name: file.name.clone(), bytes: file.bytes.clone() }),
+            reply_markup: message.json.get("reply_markup").cloned(),
+            is_deleted: message.is_deleted,
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! `getUpdates`, strictly: an update comes until an offset above it confirms it, and never after.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::api::{ApiError, Outcome};
+use super::params::Params;
+use super::state::State;
+use crate::sync::Watched;
+
+const LIMIT: i64 = 100;
+const LONGEST: i64 = 50;
+
+struct Poll {
+    number: u64,
+    limit: usize,
+    timeout: Duration,
+}
+
+pub(super) async fn get_updates(state: &Watched<State>, params: &Params) -> Outcome {
+    let poll = state.change(|state| state.begin_poll(params));
+    let deadline = Instant::now() + poll.timeout;
+    let mut changed = state.subscribe();
+    loop {
+        if state.read(|state| state.poll != poll.number) {
+            state.change(|state| state.conflicts += 1);
+            return Err(ApiError::conflict());
+        }
+        let updates = state.read(|state| state.updates.values().take(poll.limit).cloned().collect::<Vec<_>>());
+        if !updates.is_empty() {
+            return Ok(Value::Array(updates));
+        }
+        match tokio::time::timeout_at(deadline, changed.changed()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) | Err(_) => return Ok(Value::Array(Vec::new())),
+        }
+    }
+}
+
+impl State {
+    /// Confirms what the offset confirms and ends the poll that is under way.
+    fn begin_poll(&mut self, params: &Params) -> Poll {
+        self.poll += 1;
+        self.confirm(params.number("offset").unwrap_or_default());
+        if let Some(kinds) = params.json("allowed_updates").and_then(Value::as_array) {
+            self.allowed = Some(kinds.iter().filter_map(Value::as_str).map(str::to_owned).collect());
+        }
+        let limit = params.number("limit").filter(|limit| (1..=LIMIT).contains(limit)).unwrap_or(LIMIT);
+        let seconds = params.number("timeout").unwrap_or_default().clamp(0, LONGEST);
+        Poll {
+            number: self.poll,
+            limit: usize::try_from(limit).unwrap_or_default(),
+            timeout: Duration::from_secs(seconds.unsigned_abs()),
+        }
+    }
+
+    /// Forgets every update below `offset`; a negative offset counts from the end of the queue.
+    fn confirm(&mut self, offset: i64) {
+        let offset = if offset < 0 {
+            let from_end = usize::try_from(offset.unsigned_abs()).unwrap_or(usize::MAX);
+            self.updates.keys().nth(self.updates.len().saturating_sub(from_end)).copied().unwrap_or_default()
+        } else {
+            offset
+        };
+        self.acknowledged = self.acknowledged.max(offset);
+        self.updates = self.updates.split_off(&offset);
+    }
+}

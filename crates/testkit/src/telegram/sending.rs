@@ -1,0 +1,271 @@
+//! What the bot says: sending, editing, deleting, reacting.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::FileKind;
+use super::api::{ApiError, Outcome};
+use super::files::StoredFile;
+use super::html::{self, Formatted, utf16_length};
+use super::messages::Message;
+use super::params::Params;
+use super::state::{Chat, State, bot_json, now};
+use crate::json::set;
+
+const TEXT_LIMIT: usize = 4096;
+const CAPTION_LIMIT: usize = 1024;
+const ACTIONS: &[&str] = &[
+    "typing",
+    "upload_photo",
+    "record_video",
+    "upload_video",
+    "record_voice",
+    "upload_voice",
+    "upload_document",
+    "choose_sticker",
+    "find_location",
+    "record_video_note",
+    "upload_video_note",
+];
+/// The emoji that everybody may react with.
+const REACTIONS: &str = "❤ 👍 👎 🔥 🥰 👏 😁 🤔 🤯 😱 🤬 😢 🎉 🤩 🤮 💩 🙏 👌 🕊 🤡 🥱 🥴 😍 🐳 ❤‍🔥 🌚 🌭 💯 🤣 ⚡ 🍌 🏆 💔 🤨 😐 🍓 🍾 💋 🖕 😈 😴 😭 🤓 👻 👨‍💻 👀 🎃 🙈 😇 😨 🤝 ✍ 🤗 🫡 🎅 🎄 ☃ 💅 🤪 🗿 🆒 💘 🙉 🦄 😘 💊 🙊 😎 👾 🤷‍♂ 🤷 🤷‍♀ 😡";
+
+impl State {
+    fn chat(&mut self, params: &Params) -> Result<&mut Chat, ApiError> {
+        let chat = params.number("chat_id").and_then(|id| self.chats.get_mut(&id));
+        chat.ok_or_else(|| ApiError::bad("chat not found"))
+    }
+
+    pub(super) fn send_text(&mut self, params: &Params) -> Outcome {
+        let chat = self.chat(params)?;
+        let formatted = formatted(params, "text", "entities")?;
+        if formatted.text.is_empty() {
+            return Err(ApiError::bad("message text is empty"));
+        }
+        if utf16_length(&formatted.text) > TEXT_LIMIT {
+            return Err(ApiError::bad("message is too long"));
+        }
+        let mut message = draft(chat, params)?;
+        message.source = params.text("text").to_owned();
+        message.set_text(formatted);
+        self.commit(params, message)
+    }
+
+    pub(super) fn send_file(&mut self, method: &str, params: &Params) -> Outcome {
+        let kind = match method {
+            "sendPhoto" => FileKind::Photo,
+            "sendDocument" => FileKind::Document,
+            "sendVoice" => FileKind::Voice,
+            "sendAudio" => FileKind::Audio,
+            "sendVideo" => FileKind::Video,
+            "sendAnimation" => FileKind::Animation,
+            _ => return Err(ApiError::unknown_method()),
+        };
+        let formatted = formatted(params, "caption", "caption_entities")?;
+        if utf16_length(&formatted.text) > CAPTION_LIMIT {
+            return Err(ApiError::bad("message caption is too long"));
+        }
+        let mut message = draft(self.chat(params)?, params)?;
+        let file = self.file_of(kind, params)?;
+        message.source = params.text("caption").to_owned();
+        message.set_file(kind, &file);
+        message.set_text(formatted);
+        self.commit(params, message)
+    }
+
+    /// The file meant by a parameter: an upload of that name, `attach://<part>`, a known id, or a URL.
+    fn file_of(&mut self, kind: FileKind, params: &Params) -> Result<StoredFile, ApiError> {
+        let value = params.text(kind.field());
+        let field = value.strip_prefix("attach://").unwrap_or(kind.field());
+        if let Some(upload) = params.files.iter().find(|upload| upload.field == field) {
+            if upload.bytes.is_empty() {
+                return Err(ApiError::bad("file must be non-empty"));
+            }
+            return Ok(self.files.keep(kind, &upload.name, upload.mime.as_deref(), upload.bytes.clone()));
+        }
+        if let Some(known) = self.files.get(value) {
+            return Ok(known.clone());
+        }
+        if value.starts_with("http://") || value.starts_with("https://") {
+            return Ok(self.files.keep(kind, value, None, Bytes::new()));
+        }
+        Err(ApiError::bad("wrong file identifier/HTTP URL specified"))
+    }
+
+    /// Gives a finished message its id and its place.
+    fn commit(&mut self, params: &Params, mut message: Message) -> Outcome {
+        if let Some(markup) = inline_keyboard(params)? {
+            set(&mut message.json, "reply_markup", markup);
+        }
+        message.parse_mode = params.text("parse_mode").to_owned();
+        let chat = self.chat(params)?;
+        let id = chat.next_id();
+        set(&mut message.json, "message_id", id);
+        let json = message.json.clone();
+        chat.messages.insert(id, message);
+        self.sent.extend(params.number("chat_id").map(|chat| (chat, id)));
+        Ok(json)
+    }
+
+    /// The bot's own message that an edit means.
+    fn editable(&mut self, params: &Params) -> Result<&mut Message, ApiError> {
+        let id = params.number("message_id").unwrap_or_default();
+        let message = self.chat(params)?.messages.get_mut(&id).filter(|message| !message.is_deleted);
+        let message = message.ok_or_else(|| ApiError::bad("message to edit not found"))?;
+        if message.is_from_bot() { Ok(message) } else { Err(ApiError::bad("message can't be edited")) }
+    }
+
+    pub(super) fn edit_text(&mut self, params: &Params) -> Outcome {
+        let formatted = formatted(params, "text", "entities")?;
+        let markup = inline_keyboard(params)?;
+        let message = self.editable(params)?;
+        if message.file.is_some() {
+            return Err(ApiError::bad("there is no text in the message to edit"));
+        }
+        if formatted.text.is_empty() {
+            return Err(ApiError::bad("message text is empty"));
+        }
+        if utf16_length(&formatted.text) > TEXT_LIMIT {
+            return Err(ApiError::bad("MESSAGE_TOO_LONG"));
+        }
+        let is_same = message.text() == formatted.text
+            && message.entities() == formatted.entities
+            && message.json.get("reply_markup") == markup.as_ref();
+        if is_same {
+            return Err(not_modified());
+        }
+        let before = message.text().to_owned();
+        message.history.push(before);
+        message.set_text(formatted);
+        params.text("text").clone_into(&mut message.source);
+        params.text("parse_mode").clone_into(&mut message.parse_mode);
+        Ok(message.edited(markup))
+    }
+
+    pub(super) fn edit_markup(&mut self, params: &Params) -> Outcome {
+        let markup = inline_keyboard(params)?;
+        let message = self.editable(params)?;
+        if message.json.get("reply_markup") == markup.as_ref() {
+            return Err(not_modified());
+        }
+        Ok(message.edited(markup))
+    }
+
+    pub(super) fn delete(&mut self, params: &Params) -> Outcome {
+        let id = params.number("message_id").unwrap_or_default();
+        let message = self.chat(params)?.messages.get_mut(&id).filter(|message| !message.is_deleted);
+        message.ok_or_else(|| ApiError::bad("message to delete not found"))?.is_deleted = true;
+        Ok(json!(true))
+    }
+
+    pub(super) fn chat_action(&mut self, params: &Params) -> Outcome {
+        let chat = self.chat(params)?;
+        thread(chat, params)?;
+        if ACTIONS.contains(&params.text("action")) {
+            Ok(json!(true))
+        } else {
+            Err(ApiError::bad("wrong parameter action in request"))
+        }
+    }
+
+    pub(super) fn react(&mut self, params: &Params) -> Outcome {
+        let reactions = params.json("reaction").and_then(Value::as_array).cloned().unwrap_or_default();
+        let emoji = reactions.iter().filter_map(|reaction| reaction.get("emoji")?.as_str()).map(str::to_owned);
+        let emoji: Vec<String> = emoji.collect();
+        let id = params.number("message_id").unwrap_or_default();
+        let message = self.chat(params)?.messages.get_mut(&id).filter(|message| !message.is_deleted);
+        let message = message.ok_or_else(|| ApiError::bad("message to react not found"))?;
+        let known = |emoji: &String| REACTIONS.split(' ').any(|known| known == emoji);
+        if emoji.len() != reactions.len() || !emoji.iter().all(known) {
+            return Err(ApiError::bad("REACTION_INVALID"));
+        }
+        if emoji.len() > 1 {
+            return Err(ApiError::bad("REACTIONS_TOO_MANY"));
+        }
+        message.reactions = emoji;
+        Ok(json!(true))
+    }
+}
+
+impl Message {
+    fn edited(&mut self, markup: Option<Value>) -> Value {
+        set(&mut self.json, "edit_date", now());
+        match (markup, self.json.as_object_mut()) {
+            (Some(markup), _) => set(&mut self.json, "reply_markup", markup),
+            (None, Some(map)) => drop(map.remove("reply_markup")),
+            (None, None) => {}
+        }
+        self.json.clone()
+    }
+}
+
+/// A message that has everything but its content and its id.
+fn draft(chat: &Chat, params: &Params) -> Result<Message, ApiError> {
+    let mut json = json!({"from": bot_json(), "chat": chat.json, "date": now()});
+    if let Some(thread) = thread(chat, params)? {
+        set(&mut json, "message_thread_id", thread);
+        set(&mut json, "is_topic_message", true);
+    }
+    let reply = params.json("reply_parameters");
+    let reply_to = reply.and_then(|reply| reply.get("message_id")?.as_i64());
+    if let Some(reply_to) = reply_to.or_else(|| params.number("reply_to_message_id")) {
+        let may_miss = reply.and_then(|reply| reply.get("allow_sending_without_reply")?.as_bool());
+        match chat.message(reply_to) {
+            Some(original) => set(&mut json, "reply_to_message", original.quoted()),
+            None if may_miss.unwrap_or_else(|| params.flag("allow_sending_without_reply")) => {}
+            None => return Err(ApiError::bad("message to be replied not found")),
+        }
+    }
+    Ok(Message::new(json))
+}
+
+fn thread(chat: &Chat, params: &Params) -> Result<Option<i64>, ApiError> {
+    let thread = params.number("message_thread_id");
+    match thread {
+        Some(thread) if !chat.threads.contains(&thread) => Err(ApiError::bad("message thread not found")),
+        _ => Ok(thread),
+    }
+}
+
+fn formatted(params: &Params, text: &str, entities: &str) -> Result<Formatted, ApiError> {
+    let source = params.text(text);
+    match params.text("parse_mode") {
+        "" => {
+            let given = params.json(entities).and_then(Value::as_array).cloned().unwrap_or_default();
+            Ok(Formatted { entities: given, ..html::plain(source) })
+        }
+        mode if mode.eq_ignore_ascii_case("html") => {
+            html::parse(source).map_err(|problem| ApiError::bad(format!("can't parse entities: {problem}")))
+        }
+        _ => Err(ApiError::bad("unsupported parse_mode")),
+    }
+}
+
+/// The inline keyboard of a call; other keyboards are not part of the message.
+fn inline_keyboard(params: &Params) -> Result<Option<Value>, ApiError> {
+    let Some(rows) = params.json("reply_markup").and_then(|markup| markup.get("inline_keyboard")) else {
+        return Ok(None);
+    };
+    let buttons: Vec<&Value> = rows.as_array().into_iter().flatten().filter_map(Value::as_array).flatten().collect();
+    for button in &buttons {
+        let text = |key: &str| button.get(key).and_then(Value::as_str);
+        if text("text").is_none_or(str::is_empty) {
+            return Err(ApiError::bad("can't parse inline keyboard button: Field \"text\" must be of type String"));
+        }
+        if text("callback_data").is_some_and(|data| !(1..=64).contains(&data.len())) {
+            return Err(ApiError::bad("BUTTON_DATA_INVALID"));
+        }
+        if button.as_object().is_some_and(|button| button.len() < 2) {
+            let problem = "Text buttons are unallowed in the inline keyboard";
+            return Err(ApiError::bad(format!("can't parse inline keyboard button: {problem}")));
+        }
+    }
+    Ok(if buttons.is_empty() { None } else { Some(json!({"inline_keyboard": rows})) })
+}
+
+fn not_modified() -> ApiError {
+    ApiError::bad(
+        "message is not modified: specified new message content and reply markup are exactly the same as a current \
+         content and reply markup of the message",
+    )
+}

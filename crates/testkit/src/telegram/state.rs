@@ -1,0 +1,183 @@
+//! Everything the fake knows. Every method of the API changes it in one step.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use chrono::Utc;
+use serde_json::{Value, json};
+
+use super::Fault;
+use super::files::Files;
+use super::html::Formatted;
+use super::incoming::{Incoming, Person, marks};
+use super::messages::{Message, SentMessage};
+use super::{BOT_ID, BOT_USERNAME};
+use crate::json::set;
+
+/// Kinds of updates that come unless others were asked for; reactions and member changes do not.
+const USUAL_UPDATES: &[&str] = &["message", "edited_message", "channel_post", "edited_channel_post", "callback_query"];
+const FIRST_UPDATE: i64 = 700_001;
+
+/// A call of the API.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// The method in Telegram's own spelling (`sendMessage`).
+    pub method: String,
+    /// The parameters: JSON as it came; numbers, flags and nested objects of form bodies parsed.
+    pub params: Value,
+    /// How many files came with it.
+    pub files: usize,
+}
+
+/// Where a pushed message went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pushed {
+    /// The chat.
+    pub chat_id: i64,
+    /// The message's id, counted per chat.
+    pub message_id: i64,
+    /// The update that tells of it; `None` when the bot asked for no updates of that kind.
+    pub update_id: Option<i64>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) updates: BTreeMap<i64, Value>,
+    pub(super) last_update: Option<i64>,
+    pub(super) allowed: Option<Vec<String>>,
+    pub(super) acknowledged: i64,
+    pub(super) poll: u64,
+    pub(super) conflicts: usize,
+    pub(super) chats: BTreeMap<i64, Chat>,
+    pub(super) files: Files,
+    pub(super) open_callbacks: BTreeSet<String>,
+    pub(super) commands: Value,
+    pub(super) calls: Vec<Call>,
+    pub(super) faults: BTreeMap<String, VecDeque<Fault>>,
+    pub(super) is_revoked: bool,
+    /// The bot's messages in the order of sending, by chat and id.
+    pub(super) sent: Vec<(i64, i64)>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Chat {
+    pub(super) json: Value,
+    pub(super) threads: BTreeSet<i64>,
+    pub(super) messages: BTreeMap<i64, Message>,
+    last_message: i64,
+}
+
+impl Chat {
+    /// Message ids count per chat, so a client that takes them for unique is found out.
+    pub(super) fn next_id(&mut self) -> i64 {
+        self.last_message += 1;
+        self.last_message
+    }
+
+    /// The message, unless it is deleted.
+    pub(super) fn message(&self, id: i64) -> Option<&Message> {
+        self.messages.get(&id).filter(|message| !message.is_deleted)
+    }
+}
+
+impl State {
+    pub(super) fn push(&mut self, incoming: Incoming) -> Pushed {
+        let chat_id = incoming.chat_id;
+        let file = incoming
+            .file
+            .as_ref()
+            .map(|file| (file.kind, self.files.keep(file.kind, &file.name, Some(&file.mime), file.bytes.clone())));
+        let chat = self.chats.entry(chat_id).or_default();
+        chat.json = incoming.chat_json();
+        chat.threads.extend(incoming.thread);
+        if chat_id < 0 && !chat.threads.is_empty() {
+            set(&mut chat.json, "is_forum", true);
+        }
+        let message_id = chat.next_id();
+        let mut json = json!({
+            "message_id": message_id, "from": incoming.person.json(), "chat": chat.json, "date": now(),
+        });
+        if let Some(thread) = incoming.thread {
+            set(&mut json, "message_thread_id", thread);
+            set(&mut json, "is_topic_message", true);
+        }
+        if let Some(original) = incoming.reply_to.and_then(|id| chat.message(id)) {
+            set(&mut json, "reply_to_message", original.quoted());
+        }
+        if let Some(album) = incoming.album {
+            set(&mut json, "media_group_id", album);
+        }
+        let formatted = Formatted { text: incoming.text, entities: incoming.entities };
+        let mut message = Message::new(json);
+        if let Some((kind, file)) = file {
+            message.set_file(kind, &file);
+        }
+        message.set_text(formatted);
+        let json = message.json.clone();
+        chat.messages.insert(message_id, message);
+        Pushed { chat_id, message_id, update_id: self.enqueue("message", json) }
+    }
+
+    pub(super) fn edit_by_person(&mut self, chat_id: i64, message_id: i64, text: &str) -> Option<Pushed> {
+        let message = self.chats.get_mut(&chat_id)?.messages.get_mut(&message_id)?;
+        if message.is_from_bot() {
+            return None;
+        }
+        message.set_text(Formatted { text: text.to_owned(), entities: marks(text) });
+        set(&mut message.json, "edit_date", now());
+        let json = message.json.clone();
+        Some(Pushed { chat_id, message_id, update_id: self.enqueue("edited_message", json) })
+    }
+
+    pub(super) fn press(&mut self, chat_id: i64, message_id: i64, person: &Person, data: &str) -> Option<Pushed> {
+        let message = self.chats.get(&chat_id)?.message(message_id)?;
+        let id = format!("{}", 4_000_000 + self.open_callbacks.len() + self.calls.len());
+        let query = json!({
+            "id": id, "from": person.json(), "message": message.json,
+            "chat_instance": chat_id.to_string(), "data": data,
+        });
+        self.open_callbacks.insert(id);
+        Some(Pushed { chat_id, message_id, update_id: self.enqueue("callback_query", query) })
+    }
+
+    /// Puts an update into the queue if the bot wants its kind.
+    pub(super) fn enqueue(&mut self, kind: &str, content: Value) -> Option<i64> {
+        let is_wanted = match &self.allowed {
+            Some(kinds) if !kinds.is_empty() => kinds.iter().any(|wanted| wanted == kind),
+            _ => USUAL_UPDATES.contains(&kind),
+        };
+        if !is_wanted {
+            return None;
+        }
+        let id = self.last_update.map_or(FIRST_UPDATE, |last| last + 1);
+        self.last_update = Some(id);
+        let mut update = json!({"update_id": id});
+        set(&mut update, kind, content);
+        self.updates.insert(id, update);
+        Some(id)
+    }
+
+    pub(super) fn sent(&self) -> Vec<SentMessage> {
+        let message = |(chat, id): &(i64, i64)| self.chats.get(chat)?.messages.get(id).map(|message| (*chat, message));
+        let sent = self.sent.iter().filter_map(message);
+        sent.map(|(chat, message)| SentMessage::of(chat, message, &self.files)).collect()
+    }
+
+    pub(super) fn calls_of(&self, method: &str) -> Vec<Call> {
+        self.calls.iter().filter(|call| call.method == method).cloned().collect()
+    }
+
+    pub(super) fn reactions(&self, chat_id: i64, message_id: i64) -> Vec<String> {
+        let message = self.chats.get(&chat_id).and_then(|chat| chat.messages.get(&message_id));
+        message.map(|message| message.reactions.clone()).unwrap_or_default()
+    }
+}
+
+/// The bot as it appears in messages.
+pub(super) fn bot_json() -> Value {
+    json!({"id": BOT_ID, "is_bot": true, "first_name": "nanobot", "username": BOT_USERNAME})
+}
+
+/// Unix time in seconds.
+pub(super) fn now() -> i64 {
+    Utc::now().timestamp()
+}
