@@ -86,6 +86,12 @@ impl PathPolicy {
         Self { rules: PathRules { workspace, ..rules } }
     }
 
+    /// The same policy with tools confined to the open roots, whatever this one says.
+    #[must_use]
+    pub fn confined(&self) -> Self {
+        Self { rules: PathRules { restrict: true, ..self.rules.clone() } }
+    }
+
     /// The folder that relative paths start from, as configured: absolute, links not resolved.
     #[must_use]
     pub fn workspace(&self) -> &Path {

@@ -1,0 +1,45 @@
+//! All tools of this crate, built from their configuration.
+
+use std::sync::Arc;
+
+use nanobot_guard::PathPolicy;
+use nanobot_tool::Tool;
+
+use crate::{
+    ToolsError,
+    config::ToolsConfig,
+    exec::{CommandRunner, Exec},
+    files::{EditFile, ListDir, ReadFile, WriteFile},
+    operation::tool,
+    web::{HttpClients, WebFetch, WebSearch},
+};
+
+/// The tools that `config` switches on, in the order in which a request lists them. Building them
+/// does no I/O and opens nothing; clients come out of `http` when they are first needed, and
+/// commands are started by `runner`.
+///
+/// # Errors
+/// [`ToolsError::Pattern`] for a pattern that is not a regular expression.
+pub fn builtin(
+    config: &ToolsConfig,
+    policy: &Arc<PathPolicy>,
+    http: &Arc<HttpClients>,
+    runner: Arc<dyn CommandRunner>,
+) -> Result<Vec<Arc<dyn Tool>>, ToolsError> {
+    let mut tools = Vec::new();
+    if config.file.enable {
+        tools.push(tool(ReadFile::new(Arc::clone(policy))));
+        tools.push(tool(WriteFile::new(Arc::clone(policy))));
+        tools.push(tool(EditFile::new(Arc::clone(policy))));
+        tools.push(tool(ListDir::new(Arc::clone(policy))));
+    }
+    if config.exec.enable {
+        let urls = Arc::clone(http.guard());
+        tools.push(tool(Exec::new(config.exec.clone(), Arc::clone(policy), urls, runner)?));
+    }
+    if config.web.enable {
+        tools.push(tool(WebSearch::new(config.web.search.clone(), Arc::clone(http))));
+        tools.push(tool(WebFetch::new(config.web.fetch.clone(), Arc::clone(http))));
+    }
+    Ok(tools)
+}

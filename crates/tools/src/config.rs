@@ -1,0 +1,249 @@
+//! The section `tools` of the configuration, as far as these tools read it.
+//!
+//! Keys and defaults are those of the Python program except where safety or privacy decided
+//! otherwise: tools are confined to the workspace unless told not to be, and pages are fetched
+//! directly unless Jina's reader is switched on.
+
+use std::{fmt, path::PathBuf, sync::Arc};
+
+use nanobot_guard::{PathRules, SystemResolver, UrlGuard};
+use serde::{Deserialize, Serialize};
+
+use crate::ToolsError;
+
+/// `tools`: which tools there are, and what they may touch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ToolsConfig {
+    /// `tools.web`.
+    pub web: WebConfig,
+    /// `tools.exec`.
+    pub exec: ExecConfig,
+    /// `tools.file`.
+    pub file: FileConfig,
+    /// Whether file and shell tools are confined to the workspace.
+    pub restrict_to_workspace: bool,
+    /// Further folders that confined tools may use; `~` is the home folder.
+    pub allowed_paths: Vec<PathBuf>,
+    /// Files and folders that can be read and never changed, confined or not.
+    pub protected_paths: Vec<PathBuf>,
+    /// Networks outside the public internet that may be fetched from, as CIDR. Metadata services
+    /// stay closed.
+    pub ssrf_whitelist: Vec<String>,
+}
+
+impl Default for ToolsConfig {
+    fn default() -> Self {
+        Self {
+            web: WebConfig::default(),
+            exec: ExecConfig::default(),
+            file: FileConfig::default(),
+            restrict_to_workspace: true,
+            allowed_paths: Vec::new(),
+            protected_paths: Vec::new(),
+            ssrf_whitelist: Vec::new(),
+        }
+    }
+}
+
+impl ToolsConfig {
+    /// The rules of a path policy for `workspace`. Secret paths and read-only roots are for the
+    /// caller to add: they are facts of the installation rather than choices.
+    pub fn path_rules(&self, workspace: impl Into<PathBuf>) -> PathRules {
+        PathRules {
+            restrict: self.restrict_to_workspace,
+            allowed_paths: self.allowed_paths.clone(),
+            protected_paths: self.protected_paths.clone(),
+            ..PathRules::new(workspace)
+        }
+    }
+
+    /// The URL guard, asking the system's resolver.
+    ///
+    /// # Errors
+    /// [`ToolsError::Network`] for an entry of `ssrfWhitelist` that is not a network.
+    pub fn url_guard(&self) -> Result<UrlGuard, ToolsError> {
+        let parse = |network: &String| {
+            network.parse().map_err(|source| ToolsError::Network { network: network.clone(), source })
+        };
+        let opened = self.ssrf_whitelist.iter().map(parse).collect::<Result<_, _>>()?;
+        Ok(UrlGuard::new(Arc::new(SystemResolver), opened))
+    }
+}
+
+/// `tools.file`: the file tools.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FileConfig {
+    /// Whether there are any.
+    pub enable: bool,
+}
+
+impl Default for FileConfig {
+    fn default() -> Self {
+        Self { enable: true }
+    }
+}
+
+/// `tools.exec`: the shell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ExecConfig {
+    /// Whether there is one.
+    pub enable: bool,
+    /// Seconds after which a command is killed, at most 600; 0 lets a command run until its turn is
+    /// stopped.
+    pub timeout: u64,
+    /// Folders put before `PATH`.
+    pub path_prepend: String,
+    /// Folders put behind `PATH`.
+    pub path_append: String,
+    /// Variables that commands see besides `HOME`, `LANG`, `TERM`, `PATH`, `TZ` and `TMPDIR`.
+    pub allowed_env_keys: Vec<String>,
+    /// If not empty, every stage of a command has to match one of these regular expressions; a
+    /// stage that does is not held against the deny patterns. All other rules stay.
+    pub allow_patterns: Vec<String>,
+    /// Regular expressions that refuse a stage, besides the built-in ones.
+    pub deny_patterns: Vec<String>,
+}
+
+impl Default for ExecConfig {
+    fn default() -> Self {
+        Self {
+            enable: true,
+            timeout: 60,
+            path_prepend: String::new(),
+            path_append: String::new(),
+            allowed_env_keys: Vec::new(),
+            allow_patterns: Vec::new(),
+            deny_patterns: Vec::new(),
+        }
+    }
+}
+
+/// `tools.web`: searching and fetching.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WebConfig {
+    /// Whether there are any.
+    pub enable: bool,
+    /// The proxy for both (`http://…`, `socks5://…`); without one the environment decides.
+    pub proxy: Option<String>,
+    /// What to call oneself; without one, a desktop browser.
+    pub user_agent: Option<String>,
+    /// `tools.web.search`.
+    pub search: SearchConfig,
+    /// `tools.web.fetch`.
+    pub fetch: FetchConfig,
+}
+
+impl Default for WebConfig {
+    fn default() -> Self {
+        Self {
+            enable: true,
+            proxy: None,
+            user_agent: None,
+            search: SearchConfig::default(),
+            fetch: FetchConfig::default(),
+        }
+    }
+}
+
+/// `tools.web.fetch`: reading pages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FetchConfig {
+    /// Whether Jina's reader is asked first. It sees every address that is fetched, so it is off,
+    /// unlike in the Python program.
+    pub use_jina_reader: bool,
+    /// Where Jina's reader is.
+    pub jina_reader_base: String,
+}
+
+impl Default for FetchConfig {
+    fn default() -> Self {
+        Self { use_jina_reader: false, jina_reader_base: "https://r.jina.ai".to_owned() }
+    }
+}
+
+/// `tools.web.search`: searching.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SearchConfig {
+    /// `brave`, `tavily`, `duckduckgo`, `searxng` or `jina`. One that lacks its key, or SearXNG
+    /// without an address, gives way to DuckDuckGo.
+    pub provider: String,
+    /// The key of the provider; else `BRAVE_API_KEY`, `TAVILY_API_KEY` or `JINA_API_KEY` is read.
+    pub api_key: ApiKey,
+    /// Where SearXNG is; else `SEARXNG_BASE_URL` is read.
+    pub base_url: String,
+    /// How many results are returned when the model does not say, from 1 to 10.
+    pub max_results: u32,
+    /// Seconds after which a search is given up.
+    pub timeout: u64,
+    /// Where the other providers are.
+    pub endpoints: SearchEndpoints,
+}
+
+impl Default for SearchConfig {
+    fn default() -> Self {
+        Self {
+            provider: "brave".to_owned(),
+            api_key: ApiKey::default(),
+            base_url: String::new(),
+            max_results: 5,
+            timeout: 15,
+            endpoints: SearchEndpoints::default(),
+        }
+    }
+}
+
+/// `tools.web.search.endpoints`: full addresses of the search providers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SearchEndpoints {
+    /// Brave's web search.
+    pub brave: String,
+    /// Tavily's search.
+    pub tavily: String,
+    /// Jina's search.
+    pub jina: String,
+    /// DuckDuckGo's page for browsers without scripts.
+    pub duckduckgo: String,
+}
+
+impl Default for SearchEndpoints {
+    fn default() -> Self {
+        Self {
+            brave: "https://api.search.brave.com/res/v1/web/search".to_owned(),
+            tavily: "https://api.tavily.com/search".to_owned(),
+            jina: "https://s.jina.ai/".to_owned(),
+            duckduckgo: "https://html.duckduckgo.com/html/".to_owned(),
+        }
+    }
+}
+
+/// A key that never shows in `Debug`.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ApiKey(String);
+
+impl ApiKey {
+    /// The key as it is sent: without surrounding white space, empty if there is none.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        self.0.trim()
+    }
+}
+
+impl From<&str> for ApiKey {
+    fn from(key: &str) -> Self {
+        Self(key.to_owned())
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_empty() { "ApiKey(none)" } else { "ApiKey(…)" })
+    }
+}

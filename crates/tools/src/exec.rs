@@ -1,0 +1,157 @@
+//! `exec`: the shell.
+//!
+//! A command is read by the guard, then started in a process group of its own with a minimal
+//! environment, and its output is bounded while it is read. The group is killed when the command
+//! ends, takes too long or is stopped, so that nothing it started stays behind. How the process is
+//! started is the business of a [`CommandRunner`], which is where a sandbox goes.
+
+mod environment;
+mod guard;
+mod output;
+mod process;
+mod shell;
+
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Arc,
+    time::Duration,
+};
+
+use nanobot_guard::{PathPolicy, UrlGuard};
+use nanobot_tool::ToolContext;
+use nanobot_types::{Effect, Severity, ToolResult};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use self::{
+    guard::CommandGuard,
+    process::{End, Finished},
+};
+use crate::{
+    ToolsError,
+    config::ExecConfig,
+    operation::{Operation, answer},
+};
+
+/// No command runs longer, in seconds, unless the configuration sets no limit at all.
+const MAX_TIMEOUT: u64 = 600;
+
+/// Makes the process for a script. The tool adds environment, pipes and a process group.
+pub trait CommandRunner: Send + Sync + fmt::Debug {
+    /// A process that runs `script` by the system's shell in `directory`, or in a sandbox there.
+    ///
+    /// # Errors
+    /// If commands cannot be run as this runner promises; the model reads the reason.
+    fn command(&self, script: &str, directory: &Path) -> io::Result<Command>;
+}
+
+/// Runs commands with the rights of this process: without a sandbox.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DirectRunner;
+
+impl CommandRunner for DirectRunner {
+    fn command(&self, script: &str, directory: &Path) -> io::Result<Command> {
+        let (shell, option) = if cfg!(windows) { ("cmd", "/C") } else { ("/bin/sh", "-c") };
+        let mut command = Command::new(shell);
+        command.arg(option).arg(script).current_dir(directory);
+        Ok(command)
+    }
+}
+
+pub(crate) struct Exec {
+    config: ExecConfig,
+    policy: Arc<PathPolicy>,
+    guard: Arc<CommandGuard>,
+    runner: Arc<dyn CommandRunner>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Arguments {
+    command: String,
+    working_dir: Option<String>,
+    timeout: Option<u64>,
+}
+
+impl Exec {
+    pub(crate) fn new(
+        config: ExecConfig,
+        policy: Arc<PathPolicy>,
+        urls: Arc<UrlGuard>,
+        runner: Arc<dyn CommandRunner>,
+    ) -> Result<Self, ToolsError> {
+        let guard = Arc::new(CommandGuard::new(&config, Arc::clone(&policy), urls)?);
+        Ok(Self { config, policy, guard, runner })
+    }
+
+    async fn execute(&self, arguments: &Arguments, context: &ToolContext) -> Result<ToolResult, String> {
+        let directory = self.directory(arguments.working_dir.as_deref())?;
+        if let Err(refusal) = self.guard.check(&arguments.command, &directory).await? {
+            return Err(format!("Command blocked by safety guard ({refusal})"));
+        }
+        let mut command = self
+            .runner
+            .command(&arguments.command, &directory)
+            .map_err(|error| format!("cannot run commands: {error}"))?;
+        command.env_clear().envs(environment::minimal(&self.config));
+        let seconds = arguments.timeout.unwrap_or(self.config.timeout);
+        let limit = (seconds > 0).then(|| Duration::from_secs(seconds.min(MAX_TIMEOUT)));
+        let finished = process::run(command, limit, &context.cancel)
+            .await
+            .map_err(|error| format!("cannot start the command: {error}"))?;
+        Ok(result(&finished))
+    }
+
+    fn directory(&self, given: Option<&str>) -> Result<PathBuf, String> {
+        let Some(given) = given.filter(|given| !given.is_empty()) else {
+            return Ok(self.policy.workspace().to_owned());
+        };
+        let directory = self.policy.read(given).map_err(|denied| denied.to_string())?;
+        if !directory.path().is_dir() {
+            return Err(format!("working_dir is not a directory: {given}"));
+        }
+        Ok(directory.path().to_owned())
+    }
+}
+
+fn result(Finished { stdout, stderr, end }: &Finished) -> ToolResult {
+    let stopped = |reason: String| {
+        let output = output::render(stdout, stderr, None);
+        let before = if output.is_empty() { output } else { format!("\n\nOutput until then:\n{output}") };
+        ToolResult::error(format!("Error: {reason}{before}"))
+    };
+    match end {
+        End::Exited(code) => ToolResult {
+            success: *code == 0,
+            severity: (*code != 0).then_some(Severity::Warning),
+            ..ToolResult::ok(output::render(stdout, stderr, Some(*code)))
+        },
+        End::TimedOut(limit) => stopped(format!("Command timed out after {} seconds", limit.as_secs())),
+        End::Cancelled => stopped("Command was stopped".to_owned()),
+    }
+}
+
+impl Operation for Exec {
+    type Arguments = Arguments;
+    const NAME: &'static str = "exec";
+    const DESCRIPTION: &'static str =
+        "Run a shell command and return its output and exit code. What it starts ends with it.";
+    const EFFECT: Effect = Effect::Irreversible;
+
+    fn parameters() -> Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "command": {"type": "string", "description": "The command"},
+                "working_dir": {"type": "string", "description": "Where to run it (default: the workspace)"},
+                "timeout": {"type": "integer", "minimum": 1, "maximum": MAX_TIMEOUT, "description": "Seconds until it is killed"},
+            },
+            "required": ["command"],
+        })
+    }
+
+    async fn run(&self, arguments: Arguments, context: &ToolContext) -> ToolResult {
+        self.execute(&arguments, context).await.unwrap_or_else(|reason| answer(Err(reason)))
+    }
+}

@@ -1,0 +1,200 @@
+//! The command guard: early refusals for commands that are plainly dangerous.
+//!
+//! **This is advice to the model, not a wall.** A text check cannot be complete: a variable, an
+//! interpreter or an encoded text gets past it, and the operating-system sandbox behind
+//! [`CommandRunner`](super::CommandRunner) is what has to hold. The guard is there so that honest
+//! mistakes end early with a reason.
+//!
+//! It reads the command like a shell, looks through wrappers (`env`, `timeout`, `sh -c`, `xargs`,
+//! `find -exec`, substitutions), and judges each stage by itself, so that nothing can hide behind a
+//! harmless first command and no allow pattern can wave a whole line through. What it judges: names
+//! of dangerous programs, paths against the [`PathPolicy`], URLs against the [`UrlGuard`].
+
+mod argument;
+mod files;
+mod patterns;
+mod programs;
+mod wrapper;
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use nanobot_guard::{PathPolicy, UrlGuard};
+
+use self::{argument::Argument, patterns::Patterns};
+use super::shell::{self, Script, Stage};
+use crate::{ToolsError, config::ExecConfig, operation::blocking};
+
+/// Scripts within scripts (`sh -c "sh -c …"`) that are looked into.
+const MAX_DEPTH: u32 = 16;
+
+/// Why a command is not run.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// It does harm whatever the configuration says.
+    Dangerous(String),
+    /// The operator's deny patterns refuse it.
+    Denied(String),
+    /// The operator's allow patterns do not name it.
+    NotAllowed(String),
+    /// It touches a path that tools may not touch.
+    Path(String),
+    /// It names an address that may not be connected to.
+    Address(String),
+    /// It is no command.
+    Unreadable(&'static str),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dangerous(what) => write!(f, "dangerous pattern detected: {what}"),
+            Self::Denied(pattern) => write!(f, "deny pattern '{pattern}' matches"),
+            Self::NotAllowed(stage) => write!(f, "not in allowlist: {stage}"),
+            Self::Path(what) => write!(f, "path not allowed: {what}"),
+            Self::Address(what) => write!(f, "internal or forbidden URL: {what}"),
+            Self::Unreadable(why) => f.write_str(why),
+        }
+    }
+}
+
+/// Judges commands.
+#[derive(Debug)]
+pub(super) struct CommandGuard {
+    policy: Arc<PathPolicy>,
+    /// The same, confined in any case: for removals of whole trees.
+    confined: PathPolicy,
+    urls: Arc<UrlGuard>,
+    patterns: Patterns,
+}
+
+impl CommandGuard {
+    pub(super) fn new(config: &ExecConfig, policy: Arc<PathPolicy>, urls: Arc<UrlGuard>) -> Result<Self, ToolsError> {
+        let patterns = Patterns::new(&config.deny_patterns, &config.allow_patterns)?;
+        Ok(Self { confined: policy.confined(), policy, urls, patterns })
+    }
+
+    /// Whether `command` may be started in `directory`.
+    pub(super) async fn check(
+        self: &Arc<Self>,
+        command: &str,
+        directory: &Path,
+    ) -> Result<Result<(), Refusal>, String> {
+        let (guard, command) = (Arc::clone(self), command.to_owned());
+        let directory = directory.to_owned();
+        let inspected = blocking(move || {
+            let mut inspection = Inspection::new(&guard, directory);
+            Ok(inspection.text(&command).map(|()| inspection.urls))
+        });
+        let urls = match inspected.await? {
+            Ok(urls) => urls,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        for url in urls {
+            if let Err(denied) = self.urls.check(&url).await {
+                return Ok(Err(Refusal::Address(format!("{url}: {denied}"))));
+            }
+        }
+        Ok(Ok(()))
+    }
+}
+
+/// One command under inspection.
+struct Inspection<'a> {
+    guard: &'a CommandGuard,
+    /// Where the shell would be, as far as `cd` tells.
+    directory: PathBuf,
+    /// Addresses to check when all else is fine.
+    urls: Vec<String>,
+    depth: u32,
+}
+
+/// What a stage stands among.
+#[derive(Clone, Copy)]
+struct Surroundings<'a> {
+    /// Its input is another stage.
+    piped: bool,
+    /// A stage that it reads from downloads something.
+    downloaded: bool,
+    /// Scripts in its substitutions.
+    nested: &'a [Script],
+}
+
+impl<'a> Inspection<'a> {
+    const fn new(guard: &'a CommandGuard, directory: PathBuf) -> Self {
+        Self { guard, directory, urls: Vec::new(), depth: 0 }
+    }
+
+    /// Inspects a script given as text.
+    fn text(&mut self, text: &str) -> Result<(), Refusal> {
+        if text.contains('\0') {
+            return Err(Refusal::Unreadable("the command contains a NUL byte"));
+        }
+        if self.depth > MAX_DEPTH {
+            return Err(Refusal::Unreadable("commands are nested too deeply"));
+        }
+        patterns::fork_bomb(text)?;
+        let script = shell::parse(text)
+            .map_err(|shell::Unreadable| Refusal::Unreadable("the command has an open quote or bracket"))?;
+        self.depth += 1;
+        self.script(&script)?;
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn script(&mut self, script: &Script) -> Result<(), Refusal> {
+        let mut downloaded = false;
+        for stage in &script.stages {
+            downloaded &= stage.piped;
+            self.stage(stage, downloaded)?;
+            downloaded |= wrapper::downloads(stage);
+        }
+        if script.stages.iter().any(|stage| wrapper::is_bare_shell(stage)) {
+            for document in &script.documents {
+                self.text(document)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn stage(&mut self, stage: &Stage, downloaded: bool) -> Result<(), Refusal> {
+        for nested in stage.nested.iter().chain(&stage.subshell) {
+            // What a subshell does to its folder ends with it.
+            let directory = self.directory.clone();
+            self.script(nested)?;
+            self.directory = directory;
+        }
+        for redirect in &stage.redirects {
+            let target = self.expand(&redirect.target);
+            if redirect.writes {
+                self.may_write(&target)?;
+            } else {
+                self.may_read(&target)?;
+            }
+        }
+        let arguments: Vec<Argument> = stage.words.iter().map(|word| self.expand(word)).collect();
+        let surroundings = Surroundings { piped: stage.piped, downloaded, nested: &stage.nested };
+        self.command(&arguments, surroundings)
+    }
+
+    /// Inspects a command with its arguments, wrappers included.
+    fn command(&mut self, arguments: &[Argument], surroundings: Surroundings<'_>) -> Result<(), Refusal> {
+        let mut arguments = wrapper::without_prelude(arguments);
+        loop {
+            let Some((program, rest)) = arguments.split_first() else { return Ok(()) };
+            let name = program.program();
+            let allowed = self.guard.patterns.check(&name, rest)?;
+            self.paths(program, &name, rest)?;
+            self.program(&name, rest, surroundings)?;
+            match wrapper::wrapped(&name, rest) {
+                Some(wrapper::Wrapped::Command(inner)) => arguments = inner,
+                Some(wrapper::Wrapped::Text(text)) => return self.text(&text),
+                None if allowed => return Ok(()),
+                None => return Err(Refusal::NotAllowed(patterns::line(&name, rest))),
+            }
+        }
+    }
+}

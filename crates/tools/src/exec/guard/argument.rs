@@ -1,0 +1,96 @@
+//! Words with what is known about their values filled in.
+
+use std::path::PathBuf;
+
+use super::Inspection;
+use crate::exec::shell::{Part, Word};
+
+/// A word as the shell would pass it on, as far as that is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Argument {
+    /// The text; variables that are not known stand as `$NAME`.
+    pub(super) text: String,
+    /// How many bytes at its start are certain.
+    known: usize,
+}
+
+impl Argument {
+    /// An argument that is certain.
+    pub(super) fn literal(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { known: text.len(), text }
+    }
+
+    /// Whether all of it is certain.
+    pub(super) const fn is_literal(&self) -> bool {
+        self.known == self.text.len()
+    }
+
+    /// The same from byte `start` on.
+    pub(super) fn from(&self, start: usize) -> Self {
+        let text = self.text.get(start..).unwrap_or_default().to_owned();
+        Self { known: self.known.saturating_sub(start).min(text.len()), text }
+    }
+
+    /// The path that it names if it is certain, else the folder that it certainly lies in; nothing
+    /// if not even that is known.
+    pub(super) fn place(&self) -> Option<&str> {
+        if self.is_literal() {
+            return Some(&self.text);
+        }
+        let certain = self.text.get(..self.known)?;
+        let slash = certain.rfind('/')?;
+        certain.get(..=slash)
+    }
+
+    /// The name of the program, if this is a command: without folder and extension, in lower case.
+    pub(super) fn program(&self) -> String {
+        let name = self.text.rsplit(['/', '\\']).next().unwrap_or_default().to_lowercase();
+        name.strip_suffix(".exe").unwrap_or(&name).to_owned()
+    }
+}
+
+impl Inspection<'_> {
+    pub(super) fn expand(&self, word: &Word) -> Argument {
+        let mut text = String::new();
+        let mut known = None;
+        for part in &word.parts {
+            match part {
+                Part::Text(piece) => text.push_str(piece),
+                Part::Home => self.home(&mut text, &mut known, "~"),
+                Part::Variable(name) if name == "HOME" => self.home(&mut text, &mut known, "$HOME"),
+                Part::Variable(name) if name == "PWD" => {
+                    text.push_str(&self.directory.to_string_lossy());
+                }
+                Part::Variable(name) => {
+                    known.get_or_insert(text.len());
+                    text.push('$');
+                    text.push_str(name);
+                }
+                Part::Glob(mark) => {
+                    known.get_or_insert(text.len());
+                    text.push(*mark);
+                }
+                Part::Unknown => {
+                    known.get_or_insert(text.len());
+                    text.push('…');
+                }
+            }
+        }
+        Argument { known: known.unwrap_or(text.len()), text }
+    }
+
+    fn home(&self, text: &mut String, known: &mut Option<usize>, written: &str) {
+        if let Some(home) = self.guard.policy.home() {
+            text.push_str(&home.to_string_lossy());
+        } else {
+            known.get_or_insert(text.len());
+            text.push_str(written);
+        }
+    }
+
+    /// `path` from where the shell would be.
+    pub(super) fn absolute(&self, path: &str) -> PathBuf {
+        self.directory.join(path)
+    }
+}

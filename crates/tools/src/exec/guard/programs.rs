@@ -1,0 +1,225 @@
+//! What is known about single programs: which of their arguments they write, remove or run.
+
+use super::{
+    Argument, Inspection, Refusal, Surroundings,
+    wrapper::{SHELLS, any_downloads, reads_script_from_input},
+};
+
+const INTERPRETERS: [&str; 7] = ["python", "python3", "perl", "ruby", "node", "php", "lua"];
+
+/// Settings with which git runs a command.
+const GIT_COMMANDS: [&str; 12] = [
+    "alias.",
+    "core.pager",
+    "core.fsmonitor",
+    "core.sshcommand",
+    "core.editor",
+    "core.hookspath",
+    "core.askpass",
+    "pager.",
+    "diff.external",
+    "filter.",
+    "credential.helper",
+    "protocol.ext",
+];
+
+impl Inspection<'_> {
+    /// The rules of the program `name`.
+    pub(super) fn program(
+        &mut self,
+        name: &str,
+        arguments: &[Argument],
+        surroundings: Surroundings<'_>,
+    ) -> Result<(), Refusal> {
+        match name {
+            "rm" | "rmdir" | "unlink" | "shred" => self.removal(arguments),
+            "find" => self.find(arguments),
+            "xargs" => removes_unknown(arguments),
+            "mv" => self.transfer(arguments, true),
+            "cp" | "install" | "ln" | "rsync" | "scp" => self.transfer(arguments, false),
+            "tee" | "truncate" | "touch" | "mkdir" | "chmod" | "chown" | "chgrp" | "chattr" | "setfacl" => {
+                self.all_written(&operands(arguments))
+            }
+            "sed" | "perl" => self.edited_in_place(arguments),
+            "dd" => self.dd(arguments),
+            "curl" | "wget" | "sort" => self.output_option(arguments),
+            "git" => git(arguments),
+            "cd" | "pushd" | "chdir" => self.change_directory(arguments),
+            "eval" | "source" | "." => runs_download(surroundings),
+            shell if SHELLS.contains(&shell) => {
+                runs_download(surroundings)?;
+                let unread = surroundings.piped && reads_script_from_input(arguments);
+                refuse_if(unread, "a shell that runs whatever a pipe delivers")
+            }
+            interpreter if INTERPRETERS.contains(&interpreter) => {
+                runs_download(surroundings)?;
+                let unread = surroundings.downloaded && arguments.iter().all(|a| a.text == "-");
+                refuse_if(unread, "running what was just downloaded")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn removal(&self, arguments: &[Argument]) -> Result<(), Refusal> {
+        let recursive = is_recursive(arguments);
+        for operand in operands(arguments) {
+            if recursive {
+                self.may_remove_tree(operand)?;
+            } else if operand.is_literal() {
+                self.may_remove(operand)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// `-delete`, and removals by `-exec`, fall on the folders that the search starts from.
+    fn find(&self, arguments: &[Argument]) -> Result<(), Refusal> {
+        let removes = arguments.iter().any(|argument| argument.text == "-delete" || argument.program() == "rm");
+        let starts = arguments.iter().take_while(|argument| !argument.text.starts_with(['-', '(', '!']));
+        for start in starts.filter(|_| removes) {
+            self.may_change_below(start)?;
+        }
+        Ok(())
+    }
+
+    /// Copies and moves: the last operand, or the value of `-t`, is where to.
+    fn transfer(&self, arguments: &[Argument], removes_source: bool) -> Result<(), Refusal> {
+        let mut sources = operands(arguments);
+        let target = match target_option(arguments) {
+            Some(target) => {
+                sources.retain(|source| source.text != target.text);
+                Some(target)
+            }
+            None => sources.pop().cloned(),
+        };
+        let Some(target) = target else { return Ok(()) };
+        self.may_write(&target)?;
+        let is_folder = target.place().is_some_and(|place| self.absolute(place).is_dir());
+        for source in sources {
+            if removes_source && source.is_literal() {
+                self.may_remove(source)?;
+            }
+            if is_folder {
+                let name = source.text.rsplit('/').next().unwrap_or_default();
+                self.may_write(&Argument::literal(format!("{}/{name}", target.text)))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn all_written(&self, targets: &[&Argument]) -> Result<(), Refusal> {
+        targets.iter().try_for_each(|target| self.may_write(target))
+    }
+
+    /// `sed -i` and `perl -i` write their files; the first operand may be the program.
+    fn edited_in_place(&self, arguments: &[Argument]) -> Result<(), Refusal> {
+        let in_place = arguments.iter().any(|argument| {
+            let text = argument.text.as_str();
+            text.starts_with("--in-place") || (text.starts_with('-') && !text.starts_with("--") && text.contains('i'))
+        });
+        if !in_place {
+            return Ok(());
+        }
+        let names_program =
+            arguments.iter().any(|a| a.text.starts_with("-e") || a.text.starts_with("--expression") || a.text == "-f");
+        let files = operands(arguments);
+        self.all_written(files.get(usize::from(!names_program)..).unwrap_or_default())
+    }
+
+    fn dd(&self, arguments: &[Argument]) -> Result<(), Refusal> {
+        let target = arguments.iter().find(|argument| argument.text.starts_with("of="));
+        target.map_or(Ok(()), |target| self.may_write(&target.from("of=".len())))
+    }
+
+    /// `-o file`, `-O file`, `--output=file` and their like.
+    fn output_option(&self, arguments: &[Argument]) -> Result<(), Refusal> {
+        for (index, argument) in arguments.iter().enumerate() {
+            let text = argument.text.as_str();
+            if matches!(text, "-o" | "-O" | "--output" | "--output-document") {
+                if let Some(target) = arguments.get(index + 1) {
+                    self.may_write(target)?;
+                }
+            } else if let Some(at) = text.strip_prefix("--output").and_then(|_| text.find('=')) {
+                self.may_write(&argument.from(at + 1))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn change_directory(&mut self, arguments: &[Argument]) -> Result<(), Refusal> {
+        let home = self.guard.policy.home().map(|home| home.to_string_lossy().into_owned());
+        let target = match operands(arguments).first() {
+            Some(target) => (*target).clone(),
+            None => Argument::literal(home.unwrap_or_default()),
+        };
+        self.may_read(&target)?;
+        if target.is_literal() && !target.text.is_empty() {
+            self.directory = self.absolute(&target.text);
+        }
+        Ok(())
+    }
+}
+
+fn refuse_if(refused: bool, what: &str) -> Result<(), Refusal> {
+    if refused { Err(Refusal::Dangerous(what.to_owned())) } else { Ok(()) }
+}
+
+/// Scripts that come out of a download are run by nobody.
+fn runs_download(surroundings: Surroundings<'_>) -> Result<(), Refusal> {
+    refuse_if(any_downloads(surroundings.nested), "running what was just downloaded")
+}
+
+/// `xargs rm -r` removes what nobody has seen.
+fn removes_unknown(arguments: &[Argument]) -> Result<(), Refusal> {
+    let at = arguments.iter().position(|argument| argument.program() == "rm");
+    let recursive = at.and_then(|at| arguments.get(at..)).is_some_and(is_recursive);
+    refuse_if(recursive, "recursive deletion of names from a pipe")
+}
+
+fn git(arguments: &[Argument]) -> Result<(), Refusal> {
+    let settings = arguments.windows(2).filter_map(|pair| match pair {
+        [option, setting] if option.text == "-c" => Some(setting.text.to_lowercase()),
+        _ => None,
+    });
+    let runs = |setting: String| GIT_COMMANDS.iter().any(|prefix| setting.starts_with(prefix));
+    refuse_if(settings.into_iter().any(runs), "a git setting that runs a command")
+}
+
+fn is_recursive(arguments: &[Argument]) -> bool {
+    arguments.iter().any(|argument| {
+        let text = argument.text.as_str();
+        let short = text.starts_with('-') && !text.starts_with("--") && text.contains(['r', 'R']);
+        short || (text.len() > 3 && "--recursive".starts_with(text))
+    })
+}
+
+/// The arguments that are no options.
+fn operands(arguments: &[Argument]) -> Vec<&Argument> {
+    let mut options = true;
+    arguments
+        .iter()
+        .filter(|argument| {
+            let is_option = options && argument.text.starts_with('-') && argument.text.len() > 1;
+            options &= argument.text != "--";
+            !is_option
+        })
+        .collect()
+}
+
+/// The value of `-t` or `--target-directory`.
+fn target_option(arguments: &[Argument]) -> Option<Argument> {
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        let text = argument.text.as_str();
+        if text == "-t" || text == "--target-directory" {
+            return rest.next().cloned();
+        }
+        if text.starts_with("--target-directory=") {
+            return Some(argument.from("--target-directory=".len()));
+        }
+        if text.starts_with("-t") && text.len() > 2 {
+            return Some(argument.from(2));
+        }
+    }
+    None
+}

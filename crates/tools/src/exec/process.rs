@@ -1,0 +1,184 @@
+//! Running a process with all its descendants as one.
+
+use std::{
+    future, io,
+    process::{Command, ExitStatus, Stdio},
+    time::Duration,
+};
+
+use tokio::{
+    process::Child,
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::output::Captured;
+
+/// How long output is waited for once everything that could write it has been killed. Only a process
+/// that left the group can still hold a pipe open.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// How a process ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// By itself, with this code; the negative number of a signal that ended it.
+    Exited(i32),
+    /// It was killed after this time.
+    TimedOut(Duration),
+    /// It was killed because its turn was stopped.
+    Cancelled,
+}
+
+/// What is left of a process.
+#[derive(Debug)]
+pub(super) struct Finished {
+    pub(super) stdout: Captured,
+    pub(super) stderr: Captured,
+    pub(super) end: End,
+}
+
+/// Runs `command` to its end, or kills it after `limit` or when `cancel` fires. When this returns,
+/// or is dropped, the process and its group are gone.
+pub(super) async fn run(
+    mut command: Command,
+    limit: Option<Duration>,
+    cancel: &CancellationToken,
+) -> io::Result<Finished> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    group::lead(&mut command);
+    let mut child = tokio::process::Command::from(command).kill_on_drop(true).spawn()?;
+    let mut group = group::Group::of(&child);
+    let (mut stdout, mut stderr) = (Captured::default(), Captured::default());
+    let (out, err) = (child.stdout.take(), child.stderr.take());
+    let end = {
+        let reading = async {
+            let fill_out = async {
+                match out {
+                    Some(pipe) => stdout.fill(pipe).await,
+                    None => Ok(()),
+                }
+            };
+            let fill_err = async {
+                match err {
+                    Some(pipe) => stderr.fill(pipe).await,
+                    None => Ok(()),
+                }
+            };
+            tokio::try_join!(fill_out, fill_err).map(|_| ())
+        };
+        tokio::pin!(reading);
+        let ending = ended(&mut child, limit, cancel);
+        tokio::pin!(ending);
+        // Reading goes on beside the wait, or a full pipe would hold the process up for ever.
+        let (end, read) = tokio::select! {
+            end = &mut ending => (end, false),
+            read = &mut reading => {
+                read?;
+                (ending.await, true)
+            }
+        };
+        group.kill();
+        if !read && let Ok(read) = timeout(DRAIN, reading).await {
+            read?;
+        }
+        end?
+    };
+    if !matches!(end, End::Exited(_)) {
+        child.kill().await?;
+    }
+    Ok(Finished { stdout, stderr, end })
+}
+
+async fn ended(child: &mut Child, limit: Option<Duration>, cancel: &CancellationToken) -> io::Result<End> {
+    let expired = async {
+        match limit {
+            Some(limit) => {
+                sleep(limit).await;
+                limit
+            }
+            None => future::pending().await,
+        }
+    };
+    tokio::select! {
+        status = child.wait() => Ok(End::Exited(code(status?))),
+        limit = expired => Ok(End::TimedOut(limit)),
+        () = cancel.cancelled() => Ok(End::Cancelled),
+    }
+}
+
+fn code(status: ExitStatus) -> i32 {
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::ExitStatusExt as _;
+        status.code().or_else(|| status.signal().map(|signal| -signal)).unwrap_or(-1)
+    }
+    #[cfg(not(unix))]
+    {
+        status.code().unwrap_or(-1)
+    }
+}
+
+#[cfg(unix)]
+mod group {
+    //! A process group: what the command starts, unless it takes pains to leave.
+
+    use std::{os::unix::process::CommandExt as _, process::Command};
+
+    use nix::{
+        sys::signal::{Signal, killpg},
+        unistd::Pid,
+    };
+    use tokio::process::Child;
+
+    /// Makes the process the leader of a new group.
+    pub(super) fn lead(command: &mut Command) {
+        command.process_group(0);
+    }
+
+    /// A group that does not outlive this value.
+    pub(super) struct Group(Option<Pid>);
+
+    impl Group {
+        pub(super) fn of(child: &Child) -> Self {
+            let leader = child.id().and_then(|id| i32::try_from(id).ok());
+            Self(leader.map(Pid::from_raw))
+        }
+
+        /// Once only: afterwards the number may belong to somebody else.
+        pub(super) fn kill(&mut self) {
+            if let Some(leader) = self.0.take()
+                && let Err(error) = killpg(leader, Signal::SIGKILL)
+            {
+                // Usually the group has ended by itself.
+                tracing::trace!(%error, "process group not killed");
+            }
+        }
+    }
+
+    impl Drop for Group {
+        fn drop(&mut self) {
+            self.kill();
+        }
+    }
+}
+
+#[cfg(not(unix))]
+mod group {
+    //! Without groups only the shell itself is killed, when its handle is dropped.
+
+    use std::process::Command;
+
+    use tokio::process::Child;
+
+    pub(super) fn lead(_command: &mut Command) {}
+
+    pub(super) struct Group;
+
+    impl Group {
+        pub(super) fn of(_child: &Child) -> Self {
+            Self
+        }
+
+        pub(super) fn kill(&mut self) {}
+    }
+}

@@ -1,0 +1,318 @@
+//! Reading a command the way a POSIX shell (and mostly bash) would.
+//!
+//! The guard has to see `r''m`, `$'\x72m'` and `$(rm …)` for what they are, so quoting is removed,
+//! substitutions are parsed as scripts of their own, and pipelines, lists and groups are taken apart
+//! into stages. It is a reader, not an interpreter: what only running would tell (variables that the
+//! script sets, the output of a substitution) stays marked as unknown. Keywords are left at the front
+//! of their stage. A text that does not parse is an error, because a shell would not run it either.
+
+mod word;
+
+pub(super) use self::word::{Part, Word};
+
+/// Substitutions within substitutions, beyond which nobody means well.
+const MAX_DEPTH: u32 = 24;
+
+/// A list of stages, in the order in which they are written.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Script {
+    pub(super) stages: Vec<Stage>,
+    /// Texts of here-documents, in order.
+    pub(super) documents: Vec<String>,
+}
+
+/// One command of a pipeline.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Stage {
+    pub(super) words: Vec<Word>,
+    pub(super) redirects: Vec<Redirect>,
+    /// Scripts in substitutions of its words and here-documents.
+    pub(super) nested: Vec<Script>,
+    /// What stands in parentheses in its place.
+    pub(super) subshell: Option<Script>,
+    /// Whether its input is the stage before.
+    pub(super) piped: bool,
+}
+
+/// A redirection to or from a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Redirect {
+    pub(super) writes: bool,
+    pub(super) target: Word,
+}
+
+/// The text is not a script: a quote or parenthesis stays open, or it is nested too deeply.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Unreadable;
+
+/// Reads a whole script.
+pub(super) fn parse(text: &str) -> Result<Script, Unreadable> {
+    Parser::new(text, 0)?.script(None)
+}
+
+struct Document {
+    end: String,
+    expands: bool,
+    strips_tabs: bool,
+}
+
+struct Parser {
+    characters: Vec<char>,
+    position: usize,
+    depth: u32,
+    documents: Vec<Document>,
+}
+
+impl Parser {
+    fn new(text: &str, depth: u32) -> Result<Self, Unreadable> {
+        if depth > MAX_DEPTH {
+            return Err(Unreadable);
+        }
+        Ok(Self { characters: text.chars().collect(), position: 0, depth, documents: Vec::new() })
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.peek_at(0)
+    }
+
+    fn peek_at(&self, ahead: usize) -> Option<char> {
+        self.characters.get(self.position + ahead).copied()
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let next = self.peek();
+        self.position += usize::from(next.is_some());
+        next
+    }
+
+    /// Steps over `text` if it is next.
+    fn eat(&mut self, text: &str) -> bool {
+        let found = text.chars().enumerate().all(|(ahead, expected)| self.peek_at(ahead) == Some(expected));
+        if found {
+            self.position += text.chars().count();
+        }
+        found
+    }
+
+    /// Reads stages up to `end`, which is stepped over, or up to the end of the text.
+    fn script(&mut self, end: Option<char>) -> Result<Script, Unreadable> {
+        let mut script = Script::default();
+        let mut stage = Stage::default();
+        while let Some(next) = self.peek() {
+            if Some(next) == end {
+                self.position += 1;
+                script.close(&mut stage, false);
+                return Ok(script);
+            }
+            match next {
+                ' ' | '\t' | '\r' => self.position += 1,
+                '\n' => {
+                    self.position += 1;
+                    script.close(&mut stage, false);
+                    self.read_documents(&mut script)?;
+                }
+                '#' => {
+                    while self.peek().is_some_and(|next| next != '\n') {
+                        self.position += 1;
+                    }
+                }
+                '&' if self.peek_at(1) == Some('>') => self.redirect(&mut stage)?,
+                ';' | '&' | ')' => {
+                    self.position += 1;
+                    script.close(&mut stage, false);
+                }
+                '|' => {
+                    let pipes = !self.eat("||");
+                    if pipes {
+                        self.position += 1;
+                        self.eat("&");
+                    }
+                    script.close(&mut stage, pipes);
+                }
+                '(' => self.parenthesis(&mut script, &mut stage)?,
+                '<' | '>' => self.redirect(&mut stage)?,
+                digit if digit.is_ascii_digit() && self.is_descriptor() => {
+                    self.redirect(&mut stage)?;
+                }
+                _ => {
+                    let word = self.word(&mut stage.nested)?;
+                    stage.words.push(word);
+                }
+            }
+        }
+        if end.is_some() {
+            return Err(Unreadable);
+        }
+        script.close(&mut stage, false);
+        self.read_documents(&mut script)?;
+        Ok(script)
+    }
+
+    /// A subshell, an arithmetic command, or the empty parentheses of a function.
+    fn parenthesis(&mut self, script: &mut Script, stage: &mut Stage) -> Result<(), Unreadable> {
+        self.position += 1;
+        if !stage.words.is_empty() && self.eat(")") {
+            // The name of a function says nothing; its body follows.
+            *stage = Stage::default();
+            return Ok(());
+        }
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(Unreadable);
+        }
+        let inner = self.script(Some(')'))?;
+        self.depth -= 1;
+        if stage.subshell.is_some() {
+            script.close(stage, false);
+        }
+        stage.subshell = Some(inner);
+        Ok(())
+    }
+
+    /// Whether the digits ahead name the descriptor of a redirection.
+    fn is_descriptor(&self) -> bool {
+        let mut ahead = 0;
+        while self.peek_at(ahead).is_some_and(|next| next.is_ascii_digit()) {
+            ahead += 1;
+        }
+        matches!(self.peek_at(ahead), Some('<' | '>'))
+    }
+
+    fn redirect(&mut self, stage: &mut Stage) -> Result<(), Unreadable> {
+        while self.peek().is_some_and(|next| next.is_ascii_digit() || next == '&') {
+            self.position += 1;
+        }
+        if matches!((self.peek(), self.peek_at(1)), (Some('<' | '>'), Some('('))) {
+            let word = self.word(&mut stage.nested)?;
+            stage.words.push(word);
+            return Ok(());
+        }
+        if self.eat("<<<") {
+            self.skip_blanks();
+            self.word(&mut stage.nested)?;
+            return Ok(());
+        }
+        if self.eat("<<") {
+            let strips_tabs = self.eat("-");
+            self.skip_blanks();
+            let start = self.position;
+            let end = self.word(&mut Vec::new())?;
+            let written = self.characters.get(start..self.position).unwrap_or_default();
+            let expands = !written.iter().any(|mark| matches!(mark, '\'' | '"' | '\\'));
+            self.documents.push(Document { end: end.written(), expands, strips_tabs });
+            return Ok(());
+        }
+        let writes = self.peek() == Some('>') || self.peek_at(1) == Some('>');
+        let duplicates = self.peek_at(1) == Some('&');
+        while self.peek().is_some_and(|next| matches!(next, '<' | '>' | '|' | '&')) {
+            self.position += 1;
+        }
+        self.skip_blanks();
+        let target = self.word(&mut stage.nested)?;
+        let descriptor = target.written().chars().all(|c| c.is_ascii_digit() || c == '-');
+        if !(duplicates && descriptor) {
+            stage.redirects.push(Redirect { writes, target });
+        }
+        Ok(())
+    }
+
+    fn skip_blanks(&mut self) {
+        while self.peek().is_some_and(|next| next == ' ' || next == '\t') {
+            self.position += 1;
+        }
+    }
+
+    /// Reads the here-documents that the line just ended has announced.
+    fn read_documents(&mut self, script: &mut Script) -> Result<(), Unreadable> {
+        for document in std::mem::take(&mut self.documents) {
+            let mut text = String::new();
+            while self.peek().is_some() {
+                let mut line = String::new();
+                while let Some(next) = self.next() {
+                    if next == '\n' {
+                        break;
+                    }
+                    line.push(next);
+                }
+                let bare = if document.strips_tabs { line.trim_start_matches('\t') } else { &line };
+                if bare == document.end {
+                    break;
+                }
+                text.push_str(bare);
+                text.push('\n');
+            }
+            if document.expands {
+                let mut stage = Stage::default();
+                Self::new(&text, self.depth + 1)?.substitutions(&mut stage.nested)?;
+                script.close(&mut stage, false);
+            }
+            script.documents.push(text);
+        }
+        Ok(())
+    }
+}
+
+impl Script {
+    /// Ends `stage`; the next one reads from it if it `pipes`.
+    fn close(&mut self, stage: &mut Stage, pipes: bool) {
+        let next = Stage { piped: pipes, ..Stage::default() };
+        let stage = std::mem::replace(stage, next);
+        let empty =
+            stage.words.is_empty() && stage.redirects.is_empty() && stage.nested.is_empty() && stage.subshell.is_none();
+        if !empty {
+            self.stages.push(stage);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every stage as its words, scripts within behind it in brackets.
+    fn outline(script: &Script) -> String {
+        let stages = script.stages.iter().map(|stage| {
+            let mut text: Vec<String> = stage.words.iter().map(Word::written).collect();
+            for redirect in &stage.redirects {
+                let mark = if redirect.writes { '>' } else { '<' };
+                text.push(format!("{mark}{}", redirect.target.written()));
+            }
+            for inner in stage.nested.iter().chain(&stage.subshell) {
+                text.push(format!("[{}]", outline(inner)));
+            }
+            format!("{}{}", if stage.piped { "|" } else { "" }, text.join(" "))
+        });
+        stages.collect::<Vec<_>>().join("; ")
+    }
+
+    #[test]
+    fn commands_are_taken_apart() {
+        let table = [
+            ("ls -la", "ls -la"),
+            ("a && b || c; d & e\nf", "a; b; c; d; e; f"),
+            ("a | b |& c", "a; |b; |c"),
+            (r#"r''m "x y" a\ b $'\x72\162'"#, "rm x y a b rr"),
+            ("echo \"$(rm -r x)\" `ls`", "echo … … [rm -r x] [ls]"),
+            ("(cd a; ls) > out 2>&1", ">out [cd a; ls]"),
+            ("echo x 1>out 2>>err &> all >| f <in", "echo x >out >err >all >f <in"),
+            ("cat <<'E' > out\nrm -rf /\nE\nls", "cat >out; ls"),
+            ("cat <<E\n$(id)\nE", "cat; [id]"),
+            ("bash <(curl x)", "bash … [curl x]"),
+            ("echo $((1+2)) $HOME ${PWD} ${x:-y} # note", "echo … $HOME $PWD …"),
+            ("f() { rm x; }; f", "{ rm x; }; f"),
+            ("echo 'a;b|c' \"d>e\"", "echo a;b|c d>e"),
+            ("", ""),
+        ];
+        for (text, expected) in table {
+            assert_eq!(outline(&parse(text).unwrap()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_stays_open_is_not_a_script() {
+        let deep = format!("{}x{}", "$(".repeat(60), ")".repeat(60));
+        for text in ["echo 'a", "echo \"a", "echo $(a", "echo `a", "(a", deep.as_str()] {
+            assert_eq!(parse(text), Err(Unreadable), "{text}");
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Words of a script: quotes, escapes, expansions.
+
+use super::{Parser, Script, Unreadable};
+
+/// A word, quotes removed.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(in crate::exec) struct Word {
+    pub(in crate::exec) parts: Vec<Part>,
+}
+
+/// A piece of a word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::exec) enum Part {
+    /// It stands for itself.
+    Text(String),
+    /// A leading `~`.
+    Home,
+    /// The value of a variable.
+    Variable(String),
+    /// `*`, `?` or `[`, not quoted.
+    Glob(char),
+    /// Whatever a substitution will yield.
+    Unknown,
+}
+
+impl Word {
+    /// The word as text, with `$NAME` for variables and `…` for what is unknown.
+    pub(in crate::exec) fn written(&self) -> String {
+        self.parts
+            .iter()
+            .map(|part| match part {
+                Part::Text(text) => text.clone(),
+                Part::Home => "~".to_owned(),
+                Part::Variable(name) => format!("${name}"),
+                Part::Glob(mark) => mark.to_string(),
+                Part::Unknown => "…".to_owned(),
+            })
+            .collect()
+    }
+
+    fn push(&mut self, character: char) {
+        if let Some(Part::Text(text)) = self.parts.last_mut() {
+            text.push(character);
+        } else {
+            self.parts.push(Part::Text(character.to_string()));
+        }
+    }
+}
+
+impl Parser {
+    /// Reads one word; scripts in its substitutions go to `nested`.
+    pub(super) fn word(&mut self, nested: &mut Vec<Script>) -> Result<Word, Unreadable> {
+        let mut word = Word::default();
+        if self.peek() == Some('~') && matches!(self.peek_at(1), None | Some('/' | ' ' | '\n' | ';' | '&' | '|' | ')'))
+        {
+            self.position += 1;
+            word.parts.push(Part::Home);
+        }
+        while let Some(next) = self.peek() {
+            match next {
+                '<' | '>' if word.parts.is_empty() && self.peek_at(1) == Some('(') => {
+                    self.position += 2;
+                    nested.push(self.inner()?);
+                    word.parts.push(Part::Unknown);
+                }
+                ' ' | '\t' | '\r' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')' => break,
+                '\\' => {
+                    self.position += 1;
+                    match self.next() {
+                        Some('\n') | None => {}
+                        Some(escaped) => word.push(escaped),
+                    }
+                }
+                '\'' => self.single_quoted(&mut word)?,
+                '"' => self.double_quoted(&mut word, nested)?,
+                '$' | '`' => self.expansion(&mut word, nested)?,
+                '*' | '?' | '[' => {
+                    self.position += 1;
+                    word.parts.push(Part::Glob(next));
+                }
+                _ => {
+                    self.position += 1;
+                    word.push(next);
+                }
+            }
+        }
+        Ok(word)
+    }
+
+    /// Collects the scripts in a text that is otherwise plain, such as a here-document.
+    pub(super) fn substitutions(&mut self, nested: &mut Vec<Script>) -> Result<(), Unreadable> {
+        let mut ignored = Word::default();
+        while let Some(next) = self.peek() {
+            match next {
+                '\\' => self.position += 2,
+                '$' if self.peek_at(1) == Some('\'') => self.position += 2,
+                '$' | '`' => self.expansion(&mut ignored, nested)?,
+                _ => self.position += 1,
+            }
+        }
+        Ok(())
+    }
+
+    /// The script up to the closing parenthesis.
+    fn inner(&mut self) -> Result<Script, Unreadable> {
+        self.depth += 1;
+        if self.depth > super::MAX_DEPTH {
+            return Err(Unreadable);
+        }
+        let script = self.script(Some(')'));
+        self.depth -= 1;
+        script
+    }
+
+    fn single_quoted(&mut self, word: &mut Word) -> Result<(), Unreadable> {
+        self.position += 1;
+        word.parts.push(Part::Text(String::new()));
+        loop {
+            match self.next().ok_or(Unreadable)? {
+                '\'' => return Ok(()),
+                character => word.push(character),
+            }
+        }
+    }
+
+    fn double_quoted(&mut self, word: &mut Word, nested: &mut Vec<Script>) -> Result<(), Unreadable> {
+        self.position += 1;
+        word.parts.push(Part::Text(String::new()));
+        loop {
+            match self.peek().ok_or(Unreadable)? {
+                '"' => {
+                    self.position += 1;
+                    return Ok(());
+                }
+                '\\' => {
+                    self.position += 1;
+                    match self.next().ok_or(Unreadable)? {
+                        '\n' => {}
+                        escaped @ ('$' | '`' | '"' | '\\') => word.push(escaped),
+                        other => {
+                            word.push('\\');
+                            word.push(other);
+                        }
+                    }
+                }
+                '$' if matches!(self.peek_at(1), Some('\'' | '"')) => {
+                    self.position += 1;
+                    word.push('$');
+                }
+                '$' | '`' => self.expansion(word, nested)?,
+                character => {
+                    self.position += 1;
+                    word.push(character);
+                }
+            }
+        }
+    }
+
+    /// Whatever begins with a dollar sign or a backquote.
+    fn expansion(&mut self, word: &mut Word, nested: &mut Vec<Script>) -> Result<(), Unreadable> {
+        if self.eat("`") {
+            let text = self.until_backquote()?;
+            nested.push(Self::new(&text, self.depth + 1)?.script(None)?);
+            word.parts.push(Part::Unknown);
+        } else if self.eat("$((") {
+            self.arithmetic(nested)?;
+            word.parts.push(Part::Unknown);
+        } else if self.eat("$(") {
+            nested.push(self.inner()?);
+            word.parts.push(Part::Unknown);
+        } else if self.eat("${") {
+            let text = self.until_brace()?;
+            if text.chars().all(is_name) {
+                word.parts.push(Part::Variable(text));
+            } else {
+                Self::new(&text, self.depth + 1)?.substitutions(nested)?;
+                word.parts.push(Part::Unknown);
+            }
+        } else if self.eat("$'") {
+            self.escaped_quotes(word)?;
+        } else if self.eat("$\"") {
+            self.position -= 1;
+            self.double_quoted(word, nested)?;
+        } else {
+            self.position += 1;
+            self.variable(word);
+        }
+        Ok(())
+    }
+
+    fn variable(&mut self, word: &mut Word) {
+        let mut name = String::new();
+        while let Some(next) = self.peek().filter(|next| is_name(*next)) {
+            self.position += 1;
+            name.push(next);
+        }
+        match (name.is_empty(), self.peek()) {
+            (false, _) => word.parts.push(Part::Variable(name)),
+            (true, Some('@' | '*' | '#' | '?' | '-' | '$' | '!')) => {
+                self.position += 1;
+                word.parts.push(Part::Unknown);
+            }
+            (true, _) => word.push('$'),
+        }
+    }
+
+    fn until_backquote(&mut self) -> Result<String, Unreadable> {
+        let mut text = String::new();
+        loop {
+            match self.next().ok_or(Unreadable)? {
+                '`' => return Ok(text),
+                '\\' => match self.next().ok_or(Unreadable)? {
+                    escaped @ ('`' | '\\' | '$') => text.push(escaped),
+                    other => text.extend(['\\', other]),
+                },
+                character => text.push(character),
+            }
+        }
+    }
+
+    fn until_brace(&mut self) -> Result<String, Unreadable> {
+        let mut text = String::new();
+        let mut open = 1;
+        loop {
+            let next = self.next().ok_or(Unreadable)?;
+            match next {
+                '{' => open += 1,
+                '}' => open -= 1,
+                _ => {}
+            }
+            if open == 0 {
+                return Ok(text);
+            }
+            text.push(next);
+        }
+    }
+
+    /// Steps over an arithmetic expansion, which may hold substitutions.
+    fn arithmetic(&mut self, nested: &mut Vec<Script>) -> Result<(), Unreadable> {
+        let mut ignored = Word::default();
+        let mut open = 2;
+        while open > 0 {
+            match self.peek().ok_or(Unreadable)? {
+                '$' | '`' => {
+                    self.expansion(&mut ignored, nested)?;
+                    continue;
+                }
+                '(' => open += 1,
+                ')' => open -= 1,
+                _ => {}
+            }
+            self.position += 1;
+        }
+        Ok(())
+    }
+
+    /// The inside of `$'…'`.
+    fn escaped_quotes(&mut self, word: &mut Word) -> Result<(), Unreadable> {
+        word.parts.push(Part::Text(String::new()));
+        loop {
+            match self.next().ok_or(Unreadable)? {
+                '\'' => return Ok(()),
+                '\\' => {
+                    let escaped = self.next().ok_or(Unreadable)?;
+                    let character = match escaped {
+                        'n' => '\n',
+                        't' => '\t',
+                        'r' => '\r',
+                        'e' | 'E' => '\u{1b}',
+                        'x' => self.number(16, 2),
+                        'u' => self.number(16, 4),
+                        'U' => self.number(16, 8),
+                        '0'..='7' => {
+                            self.position -= 1;
+                            self.number(8, 3)
+                        }
+                        other => other,
+                    };
+                    word.push(character);
+                }
+                character => word.push(character),
+            }
+        }
+    }
+
+    /// The character with the code of up to `digits` digits ahead.
+    fn number(&mut self, radix: u32, digits: usize) -> char {
+        let mut code = 0;
+        for _ in 0..digits {
+            let Some(digit) = self.peek().and_then(|next| next.to_digit(radix)) else { break };
+            self.position += 1;
+            code = code * radix + digit;
+        }
+        char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
+    }
+}
+
+fn is_name(character: char) -> bool {
+    character.is_ascii_alphanumeric() || character == '_'
+}

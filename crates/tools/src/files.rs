@@ -1,0 +1,51 @@
+//! `read_file`, `write_file`, `edit_file`, `list_dir`.
+//!
+//! Each asks the [`PathPolicy`](nanobot_guard::PathPolicy) and works on the path that it answers
+//! with. Files are UTF-8; anything else is an error that names the byte, never a guess.
+
+mod edit;
+mod list;
+mod locate;
+mod read;
+mod window;
+mod write;
+
+use std::io::{self, Read as _};
+
+use nanobot_guard::ResolvedPath;
+
+pub(crate) use self::{edit::EditFile, list::ListDir, read::ReadFile, write::WriteFile};
+
+/// The largest file that is edited.
+const MAX_EDITED: u64 = 16 << 20;
+
+/// The whole text of a file that is small enough to be edited.
+fn whole_text(path: &str, file: &ResolvedPath) -> Result<String, String> {
+    let file = file.open().map_err(|error| unreadable(path, &error))?;
+    let size = file.metadata().map_err(|error| unreadable(path, &error))?.len();
+    if size > MAX_EDITED {
+        return Err(format!("{path} is too large to edit ({size} bytes, at most {MAX_EDITED})"));
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_EDITED).read_to_end(&mut bytes).map_err(|error| unreadable(path, &error))?;
+    String::from_utf8(bytes).map_err(|error| not_utf8(path, error.utf8_error().valid_up_to() as u64))
+}
+
+fn not_utf8(path: &str, offset: u64) -> String {
+    format!("{path} is not UTF-8 text (invalid byte at offset {offset})")
+}
+
+fn unreadable(path: &str, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => format!("File not found: {path}"),
+        io::ErrorKind::IsADirectory | io::ErrorKind::InvalidInput => format!("Not a file: {path}"),
+        _ => format!("cannot read {path}: {error}"),
+    }
+}
+
+fn unwritable(path: &str, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::IsADirectory | io::ErrorKind::InvalidInput => format!("Not a file: {path}"),
+        _ => format!("cannot write {path}: {error}"),
+    }
+}

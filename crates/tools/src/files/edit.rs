@@ -1,0 +1,134 @@
+//! `edit_file`.
+
+use std::{io, ops::Range, sync::Arc};
+
+use nanobot_guard::{PathPolicy, ResolvedPath};
+use nanobot_tool::ToolContext;
+use nanobot_types::{Effect, Severity, ToolResult};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{
+    locate::{explain_absence, matches},
+    unwritable, whole_text,
+};
+use crate::operation::{Operation, answer, blocking};
+
+#[derive(Debug)]
+pub(crate) struct EditFile {
+    policy: Arc<PathPolicy>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Arguments {
+    path: String,
+    old_text: String,
+    new_text: String,
+    #[serde(default)]
+    replace_all: bool,
+}
+
+/// How an edit that is no error ended.
+enum Edited {
+    Done(String),
+    Ambiguous(usize),
+}
+
+impl EditFile {
+    pub(crate) const fn new(policy: Arc<PathPolicy>) -> Self {
+        Self { policy }
+    }
+}
+
+impl Operation for EditFile {
+    type Arguments = Arguments;
+    const NAME: &'static str = "edit_file";
+    const DESCRIPTION: &'static str = "Replace text in a file. old_text has to occur once unless \
+        replace_all is set; differences in indentation are tolerated. Empty old_text creates a file.";
+    const EFFECT: Effect = Effect::Irreversible;
+
+    fn parameters() -> Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "path": {"type": "string", "description": "The file"},
+                "old_text": {"type": "string", "description": "The text to replace"},
+                "new_text": {"type": "string", "description": "What to put in its place"},
+                "replace_all": {"type": "boolean", "description": "Replace every occurrence (default false)"},
+            },
+            "required": ["path", "old_text", "new_text"],
+        })
+    }
+
+    async fn run(&self, arguments: Arguments, _context: &ToolContext) -> ToolResult {
+        let policy = Arc::clone(&self.policy);
+        match blocking(move || edit(&policy, &arguments)).await {
+            Ok(Edited::Done(place)) => ToolResult::ok(format!("Successfully edited {place}")),
+            Ok(Edited::Ambiguous(count)) => ToolResult {
+                severity: Some(Severity::Warning),
+                ..ToolResult::error(format!(
+                    "Warning: old_text appears {count} times. Add surrounding lines to make it \
+                     unique, or set replace_all=true."
+                ))
+            },
+            Err(reason) => answer(Err(reason)),
+        }
+    }
+}
+
+fn edit(policy: &PathPolicy, arguments: &Arguments) -> Result<Edited, String> {
+    let Arguments { path, old_text, new_text, replace_all } = arguments;
+    let file = policy.write(path).map_err(|denied| denied.to_string())?;
+    let save = |text: &str| {
+        file.replace(text.as_bytes()).map_err(|error| unwritable(path, &error))?;
+        Ok(Edited::Done(file.path().display().to_string()))
+    };
+    if old_text.is_empty() {
+        return match whole_text_or_none(path, &file)? {
+            Some(text) if !text.is_empty() => {
+                Err(format!("old_text is empty, but {path} is not. Give the text to replace, or use write_file."))
+            }
+            _ => save(new_text),
+        };
+    }
+    let stored = whole_text(path, &file)?;
+    let has_returns = stored.contains("\r\n");
+    let content = stored.replace("\r\n", "\n");
+    let wanted = old_text.replace("\r\n", "\n");
+    let replacement = new_text.replace("\r\n", "\n");
+
+    let found = matches(&content, &wanted);
+    let Some(first) = found.first().and_then(|range| content.get(range.clone())) else {
+        return Err(explain_absence(path, &content, &wanted));
+    };
+    if found.len() > 1 && !replace_all {
+        return Ok(Edited::Ambiguous(found.len()));
+    }
+    // Of loose matches only those that read like the first are meant.
+    let same = |range: &Range<usize>| content.get(range.clone()) == Some(first);
+    let edited = replaced(&content, found.iter().filter(|range| same(range)), &replacement);
+    save(&if has_returns { edited.replace('\n', "\r\n") } else { edited })
+}
+
+fn replaced<'a>(content: &str, ranges: impl Iterator<Item = &'a Range<usize>>, replacement: &str) -> String {
+    let mut edited = String::with_capacity(content.len() + replacement.len());
+    let mut done = 0;
+    // Loose matches may overlap; what is replaced already is not replaced again.
+    for range in ranges {
+        if range.start < done {
+            continue;
+        }
+        edited.push_str(content.get(done..range.start).unwrap_or_default());
+        edited.push_str(replacement);
+        done = range.end;
+    }
+    edited.push_str(content.get(done..).unwrap_or_default());
+    edited
+}
+
+fn whole_text_or_none(path: &str, file: &ResolvedPath) -> Result<Option<String>, String> {
+    match file.open() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        _ => whole_text(path, file).map(Some),
+    }
+}

@@ -1,0 +1,155 @@
+//! `list_dir`.
+
+use std::{io, path::Path, sync::Arc};
+
+use nanobot_guard::{Entry, PathPolicy};
+use nanobot_tool::ToolContext;
+use nanobot_types::{Effect, ToolResult};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::operation::{Operation, answer, blocking};
+
+/// Folders and files that tools make and nobody asks for.
+const IGNORED: [&str; 13] = [
+    ".git",
+    "node_modules",
+    "__pycache__",
+    ".venv",
+    "venv",
+    "dist",
+    "build",
+    ".tox",
+    ".mypy_cache",
+    ".pytest_cache",
+    ".ruff_cache",
+    ".coverage",
+    "htmlcov",
+];
+
+/// How many entries a recursive listing counts before it gives up counting.
+const MAX_COUNTED: usize = 100_000;
+
+#[derive(Debug)]
+pub(crate) struct ListDir {
+    policy: Arc<PathPolicy>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Arguments {
+    path: String,
+    #[serde(default)]
+    recursive: bool,
+    max_entries: Option<usize>,
+}
+
+impl ListDir {
+    pub(crate) const fn new(policy: Arc<PathPolicy>) -> Self {
+        Self { policy }
+    }
+}
+
+impl Operation for ListDir {
+    type Arguments = Arguments;
+    const NAME: &'static str = "list_dir";
+    const DESCRIPTION: &'static str = "List a folder. Folders such as .git and node_modules are left out.";
+    const EFFECT: Effect = Effect::Pure;
+
+    fn parameters() -> Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "path": {"type": "string", "description": "The folder"},
+                "recursive": {"type": "boolean", "description": "With everything below (default false)"},
+                "max_entries": {"type": "integer", "minimum": 1, "description": "Entries shown at most (default 200)"},
+            },
+            "required": ["path"],
+        })
+    }
+
+    async fn run(&self, arguments: Arguments, _context: &ToolContext) -> ToolResult {
+        let policy = Arc::clone(&self.policy);
+        answer(blocking(move || list(&policy, &arguments)).await)
+    }
+}
+
+fn list(policy: &PathPolicy, arguments: &Arguments) -> Result<String, String> {
+    let path = &arguments.path;
+    let folder = policy.read(path).map_err(|denied| denied.to_string())?;
+    let entries = folder.entries().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => format!("Directory not found: {path}"),
+        io::ErrorKind::NotADirectory => format!("Not a directory: {path}"),
+        _ => format!("cannot list {path}: {error}"),
+    })?;
+    let mut listing = Listing {
+        policy,
+        recursive: arguments.recursive,
+        limit: arguments.max_entries.unwrap_or(200).max(1),
+        shown: Vec::new(),
+        total: 0,
+    };
+    listing.add(folder.path(), "", entries);
+    let (shown, total) = (listing.shown.len(), listing.total);
+    if total == 0 {
+        return Ok(format!("Directory {path} is empty"));
+    }
+    let mut text = listing.shown.join("\n");
+    if total > shown {
+        let more = if total >= MAX_COUNTED { " or more" } else { "" };
+        text.push_str(&format!("\n\n(truncated, showing first {shown} of {total}{more} entries)"));
+    }
+    Ok(text)
+}
+
+struct Listing<'a> {
+    policy: &'a PathPolicy,
+    recursive: bool,
+    limit: usize,
+    shown: Vec<String>,
+    total: usize,
+}
+
+impl Listing<'_> {
+    /// Adds the entries of `folder` in order, each followed by what is below it.
+    fn add(&mut self, folder: &Path, prefix: &str, mut entries: Vec<Entry>) {
+        entries.retain(|entry| IGNORED.iter().all(|ignored| entry.name != *ignored));
+        entries.sort_by(|one, other| one.name.cmp(&other.name));
+        for entry in entries {
+            if self.total >= MAX_COUNTED {
+                return;
+            }
+            let place = folder.join(&entry.name);
+            let name = entry.name.to_string_lossy();
+            self.total += 1;
+            if self.shown.len() < self.limit {
+                self.shown.push(self.line(prefix, &name, self.is_folder(&place, &entry)));
+            }
+            if self.recursive && entry.is_dir {
+                self.descend(&place, &format!("{prefix}{name}/"));
+            }
+        }
+    }
+
+    /// Links are not followed, and folders that are closed or unreadable are shown without content.
+    fn descend(&mut self, folder: &Path, prefix: &str) {
+        let Ok(folder) = self.policy.read(folder) else { return };
+        if let Ok(entries) = folder.entries() {
+            self.add(folder.path(), prefix, entries);
+        }
+    }
+
+    fn line(&self, prefix: &str, name: &str, is_folder: bool) -> String {
+        match (self.recursive, is_folder) {
+            (true, true) => format!("{prefix}{name}/"),
+            (true, false) => format!("{prefix}{name}"),
+            (false, true) => format!("📁 {name}"),
+            (false, false) => format!("📄 {name}"),
+        }
+    }
+
+    /// A link counts as what it leads to, if one may look there.
+    fn is_folder(&self, place: &Path, entry: &Entry) -> bool {
+        let leads_to_folder = || self.policy.read(place).is_ok_and(|target| target.path().is_dir());
+        entry.is_dir || (entry.is_link && leads_to_folder())
+    }
+}

@@ -1,0 +1,154 @@
+//! Reading part of a text file line by line, in memory that the file's size does not decide.
+//!
+//! The whole file is read, because the answer says how many lines there are and whether all of it
+//! is UTF-8; only the lines that are shown are kept, and of those no more than the budget.
+
+use std::io::{self, Read};
+
+use crate::text::breaks_line;
+
+/// How many characters are shown at most.
+pub(super) const BUDGET: usize = 128_000;
+
+/// Why a text could not be read.
+#[derive(Debug)]
+pub(super) enum Unreadable {
+    Io(io::Error),
+    NotUtf8 { offset: u64 },
+}
+
+/// The numbered lines that were asked for, and what there is besides.
+#[derive(Debug, Default)]
+pub(super) struct Window {
+    /// Lines as `N| text`, joined by newlines.
+    pub(super) shown: String,
+    /// The number of the last line in `shown`; one less than the first asked for if there is none.
+    pub(super) last: u64,
+    /// How many lines the file has.
+    pub(super) total: u64,
+    /// How long the first line is, in characters, if it alone is beyond the budget.
+    pub(super) clipped: Option<u64>,
+}
+
+/// Reads the window of `limit` lines from line `offset` (1-based).
+pub(super) fn read(mut source: impl Read, offset: u64, limit: u64) -> Result<Window, Unreadable> {
+    let mut reader = Reader {
+        first: offset,
+        end: offset.saturating_add(limit),
+        window: Window { last: offset.saturating_sub(1), ..Window::default() },
+        ..Reader::default()
+    };
+    let mut buffer = vec![0; 64 << 10];
+    let mut pending = Vec::new();
+    let mut consumed = 0;
+    loop {
+        let read = match source.read(&mut buffer) {
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(Unreadable::Io(error)),
+        };
+        pending.extend(buffer.iter().take(read));
+        let valid =
+            reader.decode(&pending, read == 0).map_err(|at| Unreadable::NotUtf8 { offset: consumed + at as u64 })?;
+        consumed += valid as u64;
+        pending.drain(..valid);
+        if read == 0 {
+            return Ok(reader.finish());
+        }
+    }
+}
+
+#[derive(Default)]
+struct Reader {
+    first: u64,
+    end: u64,
+    window: Window,
+    /// Characters in `window.shown`.
+    used: usize,
+    /// Nothing more is shown.
+    full: bool,
+    line: String,
+    /// Characters of the line, kept or not.
+    length: u64,
+    after_return: bool,
+    in_line: bool,
+}
+
+impl Reader {
+    /// Takes in the valid text at the start of `bytes` and returns its length, or where it is
+    /// invalid. An incomplete character at the end is left for later unless this is the end.
+    fn decode(&mut self, bytes: &[u8], at_end: bool) -> Result<usize, usize> {
+        let valid = match std::str::from_utf8(bytes) {
+            Ok(text) => {
+                self.take(text);
+                return Ok(bytes.len());
+            }
+            Err(error) if error.error_len().is_some() || at_end => return Err(error.valid_up_to()),
+            Err(error) => error.valid_up_to(),
+        };
+        if let Some(Ok(text)) = bytes.get(..valid).map(std::str::from_utf8) {
+            self.take(text);
+        }
+        Ok(valid)
+    }
+
+    fn take(&mut self, text: &str) {
+        for character in text.chars() {
+            let second_half = self.after_return && character == '\n';
+            self.after_return = character == '\r';
+            if second_half {
+                continue;
+            }
+            if breaks_line(character) {
+                self.end_line();
+                continue;
+            }
+            self.in_line = true;
+            self.length += 1;
+            if self.wanted() && self.length <= BUDGET as u64 {
+                self.line.push(character);
+            }
+        }
+    }
+
+    fn wanted(&self) -> bool {
+        let number = self.window.total + 1;
+        !self.full && (self.first..self.end).contains(&number)
+    }
+
+    fn end_line(&mut self) {
+        if self.wanted() {
+            self.show_line();
+        }
+        self.window.total += 1;
+        self.line.clear();
+        self.length = 0;
+        self.in_line = false;
+    }
+
+    fn show_line(&mut self) {
+        let number = self.window.total + 1;
+        let numbered = format!("{number}| {}", self.line);
+        let characters = numbered.chars().count() + 1;
+        if self.used == 0 && self.length > BUDGET as u64 {
+            self.window.clipped = Some(self.length);
+            self.full = true;
+        } else if self.used + characters > BUDGET && self.used > 0 {
+            self.full = true;
+            return;
+        }
+        if self.used > 0 {
+            self.window.shown.push('\n');
+        }
+        self.window.shown.push_str(&numbered);
+        self.window.last = number;
+        self.used += characters;
+    }
+
+    fn finish(mut self) -> Window {
+        if self.in_line {
+            self.end_line();
+        }
+        self.window
+    }
+}

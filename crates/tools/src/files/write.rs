@@ -1,0 +1,60 @@
+//! `write_file`.
+
+use std::sync::Arc;
+
+use nanobot_guard::PathPolicy;
+use nanobot_tool::ToolContext;
+use nanobot_types::{Effect, ToolResult};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::unwritable;
+use crate::operation::{Operation, answer, blocking};
+
+#[derive(Debug)]
+pub(crate) struct WriteFile {
+    policy: Arc<PathPolicy>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Arguments {
+    path: String,
+    content: String,
+}
+
+impl WriteFile {
+    pub(crate) const fn new(policy: Arc<PathPolicy>) -> Self {
+        Self { policy }
+    }
+}
+
+impl Operation for WriteFile {
+    type Arguments = Arguments;
+    const NAME: &'static str = "write_file";
+    const DESCRIPTION: &'static str = "Write a text file, replacing what it held and creating parent folders.";
+    const EFFECT: Effect = Effect::Idempotent;
+
+    fn parameters() -> Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "path": {"type": "string", "description": "The file"},
+                "content": {"type": "string", "description": "Its whole new text"},
+            },
+            "required": ["path", "content"],
+        })
+    }
+
+    async fn run(&self, arguments: Arguments, _context: &ToolContext) -> ToolResult {
+        let policy = Arc::clone(&self.policy);
+        answer(blocking(move || write(&policy, &arguments)).await)
+    }
+}
+
+fn write(policy: &PathPolicy, Arguments { path, content }: &Arguments) -> Result<String, String> {
+    let file = policy.write(path).map_err(|denied| denied.to_string())?;
+    file.replace(content.as_bytes()).map_err(|error| unwritable(path, &error))?;
+    let (characters, bytes) = (content.chars().count(), content.len());
+    let place = file.path().display();
+    Ok(format!("Successfully wrote {characters} characters ({bytes} bytes) to {place}"))
+}

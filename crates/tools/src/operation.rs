@@ -1,0 +1,85 @@
+//! How the tools of this crate are written: a schema by hand, arguments as a Rust type, and the
+//! whole [`ToolResult`] as the answer.
+//!
+//! [`TypedTool`](nanobot_tool::TypedTool) derives the schema and knows success and `Error: …` only;
+//! here schemas are kept short on purpose, and some answers are neither (a warning, an exit code, a
+//! JSON document that says what went wrong).
+
+use std::{fmt, sync::Arc};
+
+use async_trait::async_trait;
+use nanobot_tool::{Tool, ToolContext};
+use nanobot_types::{Effect, ToolResult, ToolSource, ToolSpec};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// One tool.
+pub(crate) trait Operation: Send + Sync + 'static {
+    type Arguments: DeserializeOwned + Send;
+    const NAME: &'static str;
+    const DESCRIPTION: &'static str;
+    const EFFECT: Effect;
+
+    /// The JSON schema of the arguments.
+    fn parameters() -> Value;
+
+    fn run(&self, arguments: Self::Arguments, context: &ToolContext) -> impl Future<Output = ToolResult> + Send;
+}
+
+/// Makes a tool of an operation.
+pub(crate) fn tool<T: Operation>(operation: T) -> Arc<dyn Tool> {
+    let spec = ToolSpec {
+        name: T::NAME.into(),
+        description: T::DESCRIPTION.to_owned(),
+        parameters: T::parameters(),
+        effect: T::EFFECT,
+        source: ToolSource::BuiltIn,
+    };
+    Arc::new(BuiltIn { spec, operation })
+}
+
+struct BuiltIn<T> {
+    spec: ToolSpec,
+    operation: T,
+}
+
+impl<T> fmt::Debug for BuiltIn<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BuiltIn").field("name", &self.spec.name).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl<T: Operation> Tool for BuiltIn<T> {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn execute(&self, arguments: Value, context: &ToolContext) -> ToolResult {
+        match serde_json::from_value(arguments) {
+            Ok(arguments) => self.operation.run(arguments, context).await,
+            Err(error) => {
+                let name = T::NAME;
+                ToolResult::error(format!("Error: Invalid parameters for tool '{name}': {error}"))
+            }
+        }
+    }
+}
+
+/// A success, or the failure as `Error: …`.
+pub(crate) fn answer(outcome: Result<String, String>) -> ToolResult {
+    match outcome {
+        Ok(output) => ToolResult::ok(output),
+        Err(reason) => ToolResult::error(format!("Error: {reason}")),
+    }
+}
+
+/// Runs blocking file work off the runtime.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(outcome) => outcome,
+        Err(error) => Err(format!("the work was interrupted: {error}")),
+    }
+}

@@ -1,0 +1,141 @@
+//! The HTTP clients of the web tools, built when they are first needed.
+//!
+//! Two, because they connect by different rules. The *guarded* one fetches what a model names: it
+//! resolves through the [`UrlGuard`] at the moment of connecting, so the address that was checked is
+//! the one connected to, and it follows no redirect by itself. The *plain* one talks to the services
+//! that the operator configured, which may well be on this machine.
+//!
+//! Behind a proxy the proxy resolves: names are still checked here first, but what the proxy then
+//! connects to is out of our hands.
+
+use std::{
+    io,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use nanobot_guard::UrlGuard;
+use reqwest::{
+    Client, ClientBuilder, Proxy,
+    dns::{Addrs, Name, Resolve, Resolving},
+    redirect,
+};
+use url::Url;
+
+use crate::config::WebConfig;
+
+const DESKTOP: &str = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) \
+    Chrome/140.0.0.0 Safari/537.36";
+const CONNECT: Duration = Duration::from_secs(10);
+const MAX_REDIRECTS: usize = 5;
+
+/// Makes and keeps the clients of the web tools, and the guard that they ask. Share one.
+#[derive(Debug)]
+pub struct HttpClients {
+    guard: Arc<UrlGuard>,
+    proxy: Option<String>,
+    user_agent: String,
+    guarded: OnceLock<Result<Client, String>>,
+    plain: OnceLock<Result<Client, String>>,
+}
+
+impl HttpClients {
+    /// Clients by `config`; nothing is built or opened yet.
+    #[must_use]
+    pub fn new(config: &WebConfig, guard: Arc<UrlGuard>) -> Self {
+        let given = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
+        Self {
+            guard,
+            proxy: given(&config.proxy),
+            user_agent: given(&config.user_agent).unwrap_or_else(|| DESKTOP.to_owned()),
+            guarded: OnceLock::new(),
+            plain: OnceLock::new(),
+        }
+    }
+
+    /// The guard that decides what may be fetched.
+    #[must_use]
+    pub const fn guard(&self) -> &Arc<UrlGuard> {
+        &self.guard
+    }
+
+    /// The client for addresses that a model names and the guard has checked.
+    pub(super) fn guarded(&self) -> Result<&Client, String> {
+        let build = || {
+            let builder = self.builder()?.redirect(redirect::Policy::none());
+            // The name of the proxy itself is the operator's choice.
+            let builder = if self.proxy.is_some() {
+                builder
+            } else {
+                let exempt = proxies_of_environment();
+                builder.dns_resolver(Arc::new(GuardedNames { guard: Arc::clone(&self.guard), exempt }))
+            };
+            builder.build().map_err(super::failure)
+        };
+        self.guarded.get_or_init(build).as_ref().map_err(Clone::clone)
+    }
+
+    /// The client for services that the operator configured.
+    pub(super) fn plain(&self) -> Result<&Client, String> {
+        let build = || {
+            let builder = self.builder()?.redirect(redirect::Policy::limited(MAX_REDIRECTS));
+            builder.build().map_err(super::failure)
+        };
+        self.plain.get_or_init(build).as_ref().map_err(Clone::clone)
+    }
+
+    fn builder(&self) -> Result<ClientBuilder, String> {
+        provide_cryptography();
+        let builder = Client::builder().user_agent(&self.user_agent).connect_timeout(CONNECT).tcp_nodelay(true);
+        match &self.proxy {
+            None => Ok(builder),
+            Some(proxy) => match Proxy::all(proxy) {
+                Ok(proxy) => Ok(builder.proxy(proxy)),
+                Err(error) => Err(format!("tools.web.proxy cannot be used: {}", super::failure(error))),
+            },
+        }
+    }
+}
+
+/// TLS needs a provider for the whole process. Programs install one first thing; an embedder may
+/// not have.
+fn provide_cryptography() {
+    let missing = rustls::crypto::CryptoProvider::get_default().is_none();
+    if missing && rustls::crypto::ring::default_provider().install_default().is_err() {
+        tracing::debug!("another thread has installed a cryptography provider");
+    }
+}
+
+/// Hosts of the proxies that the environment names, which the client resolves like any other.
+fn proxies_of_environment() -> Vec<String> {
+    ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
+        .iter()
+        .filter_map(|key| std::env::var(key).ok())
+        .filter_map(|proxy| Url::parse(&proxy).ok()?.host_str().map(str::to_owned))
+        .collect()
+}
+
+/// Resolves names through the guard.
+#[derive(Debug)]
+struct GuardedNames {
+    guard: Arc<UrlGuard>,
+    exempt: Vec<String>,
+}
+
+impl Resolve for GuardedNames {
+    fn resolve(&self, name: Name) -> Resolving {
+        let guard = Arc::clone(&self.guard);
+        let exempt = self.exempt.iter().any(|host| host == name.as_str());
+        Box::pin(async move {
+            let addresses: Addrs = if exempt {
+                let found: io::Result<Vec<_>> =
+                    tokio::net::lookup_host((name.as_str(), 0)).await.map(Iterator::collect);
+                Box::new(found?.into_iter())
+            } else {
+                let found = guard.addresses(name.as_str()).await?;
+                Box::new(found.into_iter().map(|address| (address, 0).into()))
+            };
+            Ok(addresses)
+        })
+    }
+}

@@ -1,0 +1,48 @@
+//! Jina's reader: a service that turns pages into Markdown, and so learns which pages are read. It
+//! is asked only when it is switched on, and gives way silently to a direct fetch.
+
+use std::time::Duration;
+
+use reqwest::Client;
+use serde::Deserialize;
+
+use super::decode::Body;
+
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+#[derive(Deserialize)]
+struct Answer {
+    data: Page,
+}
+
+/// What the reader made of a page.
+#[derive(Deserialize)]
+pub(super) struct Page {
+    #[serde(default)]
+    title: String,
+    #[serde(default)]
+    content: String,
+    /// Where the page was in the end.
+    pub(super) url: Option<String>,
+}
+
+impl Page {
+    pub(super) fn text(&self) -> String {
+        if self.title.is_empty() { self.content.clone() } else { format!("# {}\n\n{}", self.title, self.content) }
+    }
+}
+
+/// Asks the reader at `base` for `url`. Nothing comes back if it fails, refuses or finds nothing.
+pub(super) async fn read(client: &Client, base: &str, url: &str) -> Option<Page> {
+    let mut request = client
+        .get(format!("{}/{url}", base.trim_end_matches('/')))
+        .header("Accept", "application/json")
+        .timeout(TIMEOUT);
+    if let Ok(key) = std::env::var("JINA_API_KEY") {
+        request = request.bearer_auth(key.trim());
+    }
+    let response = request.send().await.ok()?.error_for_status().ok()?;
+    let body = Body::read(response).await.ok()?;
+    let Answer { data } = serde_json::from_slice(&body.bytes).ok()?;
+    (!data.content.trim().is_empty()).then_some(data)
+}
