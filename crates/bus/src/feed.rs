@@ -18,6 +18,9 @@ use crate::{BusError, Claim, Delivery, Handout, Subscription};
 /// does not spin.
 pub const REDELIVERY_DELAY: Duration = Duration::from_secs(1);
 
+/// The longest delay that a bus keeps; longer ones are cut to this year.
+pub const LONGEST_DELAY: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
 /// How many deliveries are handed out at a time.
 const PAGE: usize = 32;
 

@@ -26,7 +26,7 @@ pub use claims::{Claims, Lease};
 pub use consumer::{Claim, Consumer, Consumers, Handout, HandoutGuard};
 pub use delivery::{Delivery, Progress, Settle, Settlement, Subscription};
 pub use events::EventFeed;
-pub use feed::{Backlog, Page, REDELIVERY_DELAY};
+pub use feed::{Backlog, LONGEST_DELAY, Page, REDELIVERY_DELAY};
 pub use ledger::{DISCARDED, EntryState, Ledger, LedgerEntry, LedgerFilter, Queue};
 pub use memory::MemoryBus;
 pub use queued::Queued;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::Lease;
+use crate::{LONGEST_DELAY, Lease};
 
 #[derive(Debug, Default)]
 pub(super) struct ClaimTable {
@@ -33,7 +33,7 @@ impl ClaimTable {
             Some(holding) => holding.epoch.saturating_add(1),
             None => 1,
         };
-        let holding = Holding { owner: owner.to_owned(), epoch, until: now + ttl };
+        let holding = Holding { owner: owner.to_owned(), epoch, until: now + ttl.min(LONGEST_DELAY) };
         self.leases.insert(name.to_owned(), holding);
         Some(Lease { name: name.to_owned(), epoch })
     }

@@ -7,7 +7,8 @@ use tokio::time::Instant;
 
 use crate::ledger::DISCARDED;
 use crate::{
-    BusError, EntryState, Handout, LedgerEntry, LedgerFilter, Progress, Queued, REDELIVERY_DELAY, Settle, Standing,
+    BusError, EntryState, Handout, LONGEST_DELAY, LedgerEntry, LedgerFilter, Progress, Queued, REDELIVERY_DELAY,
+    Settle, Standing,
 };
 
 /// How many settled entries are remembered: as far back as duplicates are recognised.
@@ -113,7 +114,7 @@ impl<T: Queued> Table<T> {
         }
         if let Settle::RetryIn(delay) = outcome {
             entry.out = 0;
-            entry.due = Some(Instant::now() + *delay);
+            entry.due = Some(Instant::now() + (*delay).min(LONGEST_DELAY));
         }
         self.shelve(number);
         Ok(())

@@ -1,0 +1,267 @@
+//! The ledger's rows: every statement that reads or moves one.
+//!
+//! Decision: which state follows which outcome is decided by [`Standing`], here it is only loaded
+//! and stored. A row whose message cannot be read is settled as failed when its turn comes, so that
+//! it holds up no other.
+
+use nanobot_bus::{BusError, EntryState, Handout, Progress, Queue, Queued, Settle, Standing};
+use nanobot_types::ChannelName;
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
+
+use crate::clock::Millis;
+
+/// Whose an entry is: a queue, and in the outbound one a channel.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    queue: &'static str,
+    consumer: String,
+}
+
+impl Place {
+    pub(super) fn of<T: Queued>(channel: Option<&ChannelName>) -> Self {
+        Self { queue: queue_word(T::QUEUE), consumer: channel.map(ToString::to_string).unwrap_or_default() }
+    }
+}
+
+/// The word under which rows know a queue.
+pub(super) fn queue_word(queue: Queue) -> &'static str {
+    match queue {
+        Queue::Inbound => "inbound",
+        Queue::Outbound => "outbound",
+    }
+}
+
+/// Limits waits that an earlier process asked for; tells the newest entry's number.
+pub(super) fn resume(connection: &Connection, latest_due: Millis) -> rusqlite::Result<u64> {
+    connection.execute("UPDATE ledger SET due_at = ?1 WHERE due_at > 0 AND due_at > ?1", [latest_due])?;
+    connection.query_row("SELECT coalesce(max(id), 0) FROM ledger", [], |row| row.get(0))
+}
+
+/// Adds an entry and tells its number; `None` when one of its name is there.
+pub(super) fn accept(connection: &Connection, place: &Place, name: &str, body: &str) -> rusqlite::Result<Option<u64>> {
+    let accepted_at = chrono::Local::now().to_rfc3339();
+    connection
+        .prepare_cached(
+            "INSERT INTO ledger (queue, consumer, name, state, accepted_at, body)
+             VALUES (?1, ?2, ?3, 'pending', ?4, ?5) ON CONFLICT (queue, name) DO NOTHING RETURNING id",
+        )?
+        .query_row(params![place.queue, place.consumer, name, accepted_at, body], |row| row.get(0))
+        .optional()
+}
+
+/// Takes back everything that is out to one consumer; what was begun is in doubt.
+pub(super) fn take_back_all(connection: &Connection, place: &Place) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "UPDATE ledger SET in_doubt = in_doubt OR state = 'sending', state = 'pending', out = 0
+             WHERE queue = ?1 AND consumer = ?2 AND out > 0 AND state IN ('pending', 'sending')",
+        )?
+        .execute(params![place.queue, place.consumer])?;
+    Ok(())
+}
+
+/// Takes one handout back, to be due again at `due`; nothing when it is out no more.
+pub(super) fn take_back(connection: &Connection, handout: Handout, due: Millis) -> rusqlite::Result<()> {
+    if let Some(mut row) = load(connection, handout.entry)?
+        && row.out == handout.serial
+        && row.standing.state.is_open()
+    {
+        row.standing.give_back();
+        row.out = 0;
+        row.due_at = due;
+        store(connection, handout.entry, &row)?;
+    }
+    Ok(())
+}
+
+/// What was handed out in one go.
+pub(super) struct Taken<T> {
+    pub(super) deliveries: Vec<(Handout, T, Progress)>,
+    pub(super) next_due: Option<Millis>,
+}
+
+/// Hands out the first entries of a consumer that are pending, due and not out.
+pub(super) fn hand_out<T: Queued>(
+    connection: &Connection,
+    place: &Place,
+    now: Millis,
+    limit: usize,
+    mut serial: impl FnMut() -> u64,
+) -> rusqlite::Result<Taken<T>> {
+    connection
+        .prepare_cached(
+            "UPDATE ledger SET due_at = 0 WHERE queue = ?1 AND consumer = ?2 AND due_at > 0 AND due_at <= ?3",
+        )?
+        .execute(params![place.queue, place.consumer, now])?;
+    let mut ready = connection.prepare_cached(
+        "SELECT id, body FROM ledger
+         WHERE queue = ?1 AND consumer = ?2 AND state = 'pending' AND out = 0 AND due_at = 0 ORDER BY id LIMIT ?3",
+    )?;
+    let ready: Vec<(u64, String)> = ready
+        .query_map(params![place.queue, place.consumer, limit], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut deliveries = Vec::with_capacity(ready.len());
+    for (entry, body) in ready {
+        let Some(mut row) = load(connection, entry)? else { continue };
+        match serde_json::from_str(&body) {
+            Ok(message) => {
+                let progress = row.standing.hand_out();
+                row.out = serial();
+                deliveries.push((Handout { entry, serial: row.out }, message, progress));
+            }
+            Err(error) => {
+                tracing::error!(entry, error = &error as &dyn std::error::Error, "a stored message cannot be read");
+                let why = Settle::Fail(format!("the stored message cannot be read: {error}"));
+                if row.standing.settle(T::QUEUE, &why) {
+                    row.settled_at = Some(now);
+                }
+            }
+        }
+        store(connection, entry, &row)?;
+    }
+    let next_due = connection
+        .prepare_cached("SELECT min(due_at) FROM ledger WHERE queue = ?1 AND consumer = ?2 AND due_at > 0")?
+        .query_row(params![place.queue, place.consumer], |row| row.get(0))?;
+    Ok(Taken { deliveries, next_due })
+}
+
+/// Records an outcome; the inner error says why it does not apply.
+pub(super) fn settle(
+    connection: &Connection,
+    queue: Queue,
+    handout: Handout,
+    outcome: &Settle,
+    due: Option<Millis>,
+    now: Millis,
+) -> rusqlite::Result<Result<(), BusError>> {
+    let entry = handout.entry;
+    let Some(mut row) = load(connection, entry)? else {
+        return Ok(Err(BusError::Unknown { id: entry.to_string() }));
+    };
+    let before = row.clone();
+    let stale = row.out != handout.serial;
+    if (stale && !outcome.is_terminal()) || !row.standing.settle(queue, outcome) {
+        return Ok(Err(conflict(entry, row.standing.state)));
+    }
+    if let Some(due) = due {
+        row.out = 0;
+        row.due_at = due;
+    }
+    if !row.standing.state.is_open() {
+        row.close(now);
+    }
+    if row != before {
+        store(connection, entry, &row)?;
+    }
+    Ok(Ok(()))
+}
+
+/// Settles an open entry on a person's word.
+pub(super) fn discard(
+    connection: &Connection,
+    queue: Queue,
+    entry: u64,
+    now: Millis,
+) -> rusqlite::Result<Result<(), BusError>> {
+    let Some(mut row) = load(connection, entry)? else {
+        return Ok(Err(BusError::Unknown { id: entry.to_string() }));
+    };
+    if !row.standing.settle(queue, &Settle::Discard(nanobot_bus::DISCARDED.to_owned())) {
+        return Ok(Err(conflict(entry, row.standing.state)));
+    }
+    row.close(now);
+    store(connection, entry, &row)?;
+    Ok(Ok(()))
+}
+
+/// Opens a settled entry again on a person's word.
+pub(super) fn retry(connection: &Connection, entry: u64) -> rusqlite::Result<Result<(), BusError>> {
+    let Some(mut row) = load(connection, entry)? else {
+        return Ok(Err(BusError::Unknown { id: entry.to_string() }));
+    };
+    if !row.standing.retry() {
+        return Ok(Err(conflict(entry, row.standing.state)));
+    }
+    row.settled_at = None;
+    store(connection, entry, &row)?;
+    Ok(Ok(()))
+}
+
+/// Forgets up to `limit` entries that were settled before a moment.
+pub(super) fn prune(connection: &Connection, before: Millis, limit: usize) -> rusqlite::Result<usize> {
+    connection
+        .prepare_cached(
+            "DELETE FROM ledger WHERE id IN (
+                 SELECT id FROM ledger WHERE settled_at IS NOT NULL AND settled_at < ?1 ORDER BY settled_at LIMIT ?2)",
+        )?
+        .execute(params![before, limit])
+}
+
+/// The part of a row that moves.
+#[derive(Clone, Debug, PartialEq)]
+struct Moving {
+    standing: Standing,
+    /// The serial under which it is out; 0 when it is not.
+    out: u64,
+    /// When it is due; 0 for now.
+    due_at: Millis,
+    settled_at: Option<Millis>,
+}
+
+impl Moving {
+    fn close(&mut self, now: Millis) {
+        self.out = 0;
+        self.due_at = 0;
+        self.settled_at = Some(now);
+    }
+}
+
+fn load(connection: &Connection, entry: u64) -> rusqlite::Result<Option<Moving>> {
+    connection
+        .prepare_cached(
+            "SELECT state, why, attempts, parts_sent, in_doubt, out, due_at, settled_at FROM ledger WHERE id = ?1",
+        )?
+        .query_row([entry], |row| {
+            Ok(Moving {
+                standing: Standing {
+                    state: state(row, 0)?,
+                    why: row.get(1)?,
+                    attempts: row.get(2)?,
+                    parts_sent: row.get(3)?,
+                    in_doubt: row.get(4)?,
+                },
+                out: row.get(5)?,
+                due_at: row.get(6)?,
+                settled_at: row.get(7)?,
+            })
+        })
+        .optional()
+}
+
+fn store(connection: &Connection, entry: u64, row: &Moving) -> rusqlite::Result<()> {
+    let Moving { standing, out, due_at, settled_at } = row;
+    connection
+        .prepare_cached(
+            "UPDATE ledger SET state = :state, why = :why, attempts = :attempts, parts_sent = :parts_sent,
+                 in_doubt = :in_doubt, out = :out, due_at = :due_at, settled_at = :settled_at WHERE id = :id",
+        )?
+        .execute(named_params! {
+            ":state": standing.state.as_str(), ":why": standing.why, ":attempts": standing.attempts,
+            ":parts_sent": standing.parts_sent, ":in_doubt": standing.in_doubt,
+            ":out": out, ":due_at": due_at, ":settled_at": settled_at, ":id": entry,
+        })?;
+    Ok(())
+}
+
+/// Reads a state by its word.
+pub(super) fn state(row: &Row<'_>, column: usize) -> rusqlite::Result<EntryState> {
+    let word: String = row.get(column)?;
+    EntryState::parse(&word).ok_or_else(|| {
+        let unknown = format!("no ledger entry can be {word:?}");
+        rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, unknown.into())
+    })
+}
+
+fn conflict(entry: u64, state: EntryState) -> BusError {
+    BusError::Conflict { id: entry.to_string(), state }
+}

@@ -1,0 +1,189 @@
+//! The handle on the state database.
+
+mod opening;
+pub(crate) mod private;
+mod schema;
+mod writer;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nanobot_bus::BusError;
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::StateError;
+use crate::clock::Clock;
+use writer::{Command, Job, Writer};
+pub(crate) use writer::{Durability, Fault};
+
+/// How many jobs may wait before the next has to.
+const QUEUE: usize = 1024;
+
+/// An open state database. Clones share it; it is closed by [`StateDb::close`], or when the last
+/// one is gone.
+#[derive(Clone)]
+pub struct StateDb {
+    commands: mpsc::Sender<Command>,
+    clock: Clock,
+    path: Arc<Path>,
+    moved_aside: Option<Arc<Path>>,
+}
+
+impl StateDb {
+    /// Opens the file, making it (readable by its owner only) and its folder where they are
+    /// missing, and brings it up to date. A damaged file is moved aside and a new one begun.
+    ///
+    /// # Errors
+    /// [`StateError::Io`], [`StateError::Database`] (also when another program keeps it locked),
+    /// [`StateError::Newer`], [`StateError::Foreign`], [`StateError::NoWriteAheadLog`].
+    pub async fn open(path: impl Into<PathBuf>) -> Result<Self, StateError> {
+        let path = path.into();
+        let (commands, queue) = mpsc::channel(QUEUE);
+        let (opened, opening) = oneshot::channel();
+        let file = path.clone();
+        let thread = std::thread::Builder::new().name("nanobot-state".to_owned());
+        thread.spawn(move || serve(&file, opened, queue)).map_err(|source| StateError::Io {
+            action: "start the thread for",
+            path: path.clone(),
+            source,
+        })?;
+        let moved_aside = opening.await.map_err(|_gone| StateError::Closed)??.map(Arc::from);
+        Ok(Self { commands, clock: Clock::start(), path: path.into(), moved_aside })
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the file went that was found damaged when this one was opened.
+    #[must_use]
+    pub fn moved_aside(&self) -> Option<&Path> {
+        self.moved_aside.as_deref()
+    }
+
+    /// Does what was asked before, then closes the file; returns when that is done. Later calls
+    /// fail with [`StateError::Closed`] or [`BusError::Closed`].
+    pub async fn close(&self) {
+        let (told, closed) = oneshot::channel();
+        if self.commands.send(Command::Close(told)).await.is_ok() {
+            // An error says that somebody else closed it first.
+            drop(closed.await);
+        }
+    }
+
+    pub(crate) fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Runs `work` in a transaction; returns when it is committed.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        durability: Durability,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        self.write_then(durability, work, |_| {}).await
+    }
+
+    /// As [`StateDb::write`]; `then` is called as soon as it is committed, also when nobody waits
+    /// for the answer any more.
+    pub(crate) async fn write_then<T: Send + 'static>(
+        &self,
+        durability: Durability,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+        then: impl FnOnce(&T) + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let (answer, answered) = oneshot::channel();
+        let task = Task { durability, work: Some(work), then, done: None, answer };
+        self.commands.send(Command::Run(Box::new(task))).await.map_err(|_closed| Refusal::Closed)?;
+        answered.await.map_err(|_closed| Refusal::Closed)?.map_err(Refusal::Failed)
+    }
+}
+
+impl fmt::Debug for StateDb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StateDb").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// The body of the thread.
+fn serve(path: &Path, opened: oneshot::Sender<Result<Option<PathBuf>, StateError>>, commands: mpsc::Receiver<Command>) {
+    // A failed send says that whoever opened the database has gone: then there is nothing to do.
+    match opening::open(path) {
+        Ok(database) => {
+            if opened.send(Ok(database.moved_aside)).is_ok() {
+                let connection = database.connection;
+                Writer { connection, commands, durability: Durability::Power, damaged: false }.run();
+            }
+        }
+        Err(error) => drop(opened.send(Err(error))),
+    }
+}
+
+/// Why something asked of the database was not done.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    Closed,
+    Failed(Fault),
+}
+
+impl Refusal {
+    pub(crate) fn bus(self, action: &'static str) -> BusError {
+        match self {
+            Self::Closed => BusError::Closed,
+            Self::Failed(fault) => BusError::Store { action, source: Box::new(fault) },
+        }
+    }
+
+    pub(crate) fn state(self, path: &Path, action: &'static str) -> StateError {
+        match self {
+            Self::Closed => StateError::Closed,
+            Self::Failed(fault) => StateError::Database { action, path: path.to_owned(), source: Box::new(fault) },
+        }
+    }
+}
+
+/// A job made of two closures.
+struct Task<W, A, T> {
+    durability: Durability,
+    work: Option<W>,
+    then: A,
+    done: Option<T>,
+    answer: oneshot::Sender<Result<T, Fault>>,
+}
+
+impl<W, A, T> Job for Task<W, A, T>
+where
+    W: FnOnce(&Connection) -> rusqlite::Result<T> + Send,
+    A: FnOnce(&T) + Send,
+    T: Send,
+{
+    fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    fn run(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+        if let Some(work) = self.work.take() {
+            self.done = Some(work(connection)?);
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, outcome: Result<(), Fault>) {
+        let Self { then, done, answer, .. } = *self;
+        let result = match (outcome, done) {
+            (Ok(()), Some(done)) => {
+                then(&done);
+                Ok(done)
+            }
+            (Err(fault), _) => Err(fault),
+            // Committed without having run: cannot be, and if it were, nothing was done.
+            (Ok(()), None) => return,
+        };
+        // Whoever asked may have stopped waiting.
+        drop(answer.send(result));
+    }
+}

@@ -1,0 +1,134 @@
+//! Opening the file: whose it is, whether it is whole, which version it has.
+//!
+//! Decision: a damaged file is moved aside and a new one begun, because nothing in it is worth a
+//! gateway that does not start; it is never deleted. A file that is newer or somebody else's is
+//! refused and left alone. The file is checked when the last process did not close it, which shows
+//! by the write-ahead log that it left behind.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::private;
+use super::schema::{self, Kind};
+use crate::StateError;
+
+/// How long to wait for another process that holds the file.
+const BUSY: Duration = Duration::from_secs(5);
+
+/// How large the write-ahead log may stay after it was copied back, in bytes.
+const LOG_LIMIT: i64 = 4 << 20;
+
+/// An open database.
+pub(super) struct Opened {
+    pub(super) connection: Connection,
+    /// Where a damaged predecessor went.
+    pub(super) moved_aside: Option<PathBuf>,
+}
+
+pub(super) fn open(path: &Path) -> Result<Opened, StateError> {
+    let file_fault = |action| move |source| StateError::Io { action, path: path.to_owned(), source };
+    if let Some(folder) = path.parent() {
+        private::create_folder(folder).map_err(file_fault("make the folder of"))?;
+    }
+    private::create_file(path).map_err(file_fault("create"))?;
+    match connect(path) {
+        Ok(connection) => Ok(Opened { connection, moved_aside: None }),
+        Err(Refusal::Final(error)) => Err(error),
+        Err(Refusal::Damaged(what)) => {
+            let aside = move_aside(path).map_err(file_fault("move aside the damaged"))?;
+            tracing::warn!(
+                file = %path.display(),
+                moved_to = %aside.display(),
+                problem = what,
+                "the state database was damaged and a new one was begun; conversations are not in it, \
+                 messages that were still waiting in it are"
+            );
+            private::create_file(path).map_err(file_fault("create"))?;
+            match connect(path) {
+                Ok(connection) => Ok(Opened { connection, moved_aside: Some(aside) }),
+                Err(Refusal::Final(error)) => Err(error),
+                Err(Refusal::Damaged(what)) => Err(database_error(path, "begin a new file", what.into())),
+            }
+        }
+    }
+}
+
+enum Refusal {
+    Damaged(String),
+    Final(StateError),
+}
+
+fn connect(path: &Path) -> Result<Connection, Refusal> {
+    let fault = |action: &'static str| {
+        move |error: rusqlite::Error| match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Refusal::Damaged(error.to_string()),
+            _ => Refusal::Final(database_error(path, action, error.into())),
+        }
+    };
+    let left_open = fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0);
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(fault("open it"))?;
+    connection.busy_timeout(BUSY).map_err(fault("open it"))?;
+    let version = match schema::kind(&connection).map_err(fault("read its version"))? {
+        Kind::Ours(version) => version,
+        Kind::Newer(found) => {
+            let newer = StateError::Newer { path: path.to_owned(), found, known: schema::VERSION };
+            return Err(Refusal::Final(newer));
+        }
+        Kind::Foreign => return Err(Refusal::Final(StateError::Foreign { path: path.to_owned() })),
+    };
+    if left_open {
+        let verdict: String = connection
+            .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+            .map_err(fault("check it after a crash"))?;
+        if verdict != "ok" {
+            return Err(Refusal::Damaged(verdict));
+        }
+    }
+    let mode = configure(&connection).map_err(fault("set it up"))?;
+    if mode != "wal" {
+        return Err(Refusal::Final(StateError::NoWriteAheadLog { path: path.to_owned(), mode }));
+    }
+    schema::migrate(&mut connection, version).map_err(fault("bring it up to date"))?;
+    Ok(connection)
+}
+
+/// Makes commits durable; tells the journal mode that the file system allows.
+fn configure(connection: &Connection) -> rusqlite::Result<String> {
+    let mode = connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    // Where a plain sync leaves data in the drive's cache (macOS), ask for the real one.
+    connection.pragma_update(None, "fullfsync", true)?;
+    connection.pragma_update(None, "checkpoint_fullfsync", true)?;
+    connection.pragma_update_and_check(None, "journal_size_limit", LOG_LIMIT, |_| Ok(()))?;
+    Ok(mode)
+}
+
+fn database_error(path: &Path, action: &'static str, source: Box<dyn std::error::Error + Send + Sync>) -> StateError {
+    StateError::Database { action, path: path.to_owned(), source }
+}
+
+/// Renames the file and its companions to a name that is free, which is returned.
+fn move_aside(path: &Path) -> io::Result<PathBuf> {
+    let stamp = chrono::Utc::now().format("%Y%m%dT%H%M%S%3f");
+    let aside = beside(path, &format!(".damaged-{stamp}"));
+    for companion in ["-wal", "-shm"] {
+        match fs::rename(beside(path, companion), beside(&aside, companion)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    fs::rename(path, &aside)?;
+    Ok(aside)
+}
+
+/// `path` with something added to its name.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
