@@ -15,7 +15,7 @@ mod signal;
 
 pub use agent::{Agent, AgentParts, AgentSettings, DirectRequest, TurnReport, TurnRequest};
 pub use agent_loop::{AgentLoop, COMMANDS, CommandInfo, LoopSettings};
-pub use engine::{Journal, Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnOutcome, TurnResult};
+pub use engine::{Journal, Progress, Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnOutcome, TurnResult};
 pub use error::AgentError;
 pub use message_tool::{MessageTool, Outbox, OutboxError};
 pub use signal::{Observer, Signal};

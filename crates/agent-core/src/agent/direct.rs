@@ -81,7 +81,7 @@ impl Agent {
         let now = chrono::Local::now().fixed_offset();
         let user = UserMessage { content: request.content.into(), media: request.media };
         let entry = MessageEntry {
-            runtime: Some(self.runtime_block(now, &request.channel, &request.chat_id)),
+            runtime: Some(self.runtime_block(&now, &request.channel, &request.chat_id)),
             at: now,
             ..MessageEntry::new(ChatMessage::User(user))
         };
@@ -104,5 +104,11 @@ impl Agent {
             steering: &mut NoSteering,
         })
         .await
+    }
+}
+
+impl std::fmt::Debug for DirectRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DirectRequest").field("session", &self.session).finish_non_exhaustive()
     }
 }

@@ -51,19 +51,13 @@ impl SessionLog {
         }
     }
 
-    /// Takes note of steps that were recorded before.
-    pub(super) fn note_all(&mut self, messages: &[Arc<ChatMessage>], from: usize) {
-        for message in messages.iter().skip(from) {
-            self.note(message);
-        }
-    }
-
     /// Whether the turn's own chat was written to by the `message` tool.
     pub(super) fn answered_here(&self) -> bool {
         self.answered_here
     }
 
-    fn note(&mut self, message: &ChatMessage) {
+    /// Takes note of a step.
+    pub(super) fn note(&mut self, message: &ChatMessage) {
         let ChatMessage::Tool(result) = message else { return };
         let is_message = result.name.as_ref().is_some_and(|name| name.as_str() == MessageTool::NAME);
         if is_message && message_tool::reached(&message.text(), &self.channel, &self.chat_id) {

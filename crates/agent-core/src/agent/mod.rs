@@ -13,24 +13,24 @@ mod opening;
 use std::sync::Arc;
 
 use nanobot_bus::EventFeed;
-use nanobot_context::ContextBuilder;
+use nanobot_context::{ContextBuilder, runtime_block, zone_label};
 use nanobot_provider::ProviderRouter;
 use nanobot_session::{Entry, MessageEntry, ReadFrom, SessionStore, TurnEnd, TurnOutcome as EndedAs};
 use nanobot_tool::Registry;
 use nanobot_types::{
-    ChannelName, ChatId, Event, MessageId, ModelId, SessionKey, StreamId, Timestamp, TraceId, Transcript,
+    ChannelName, ChatId, ChatMessage, Event, MessageId, ModelId, SessionKey, StreamId, Timestamp, TraceId,
 };
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 pub use direct::DirectRequest;
 
-use crate::engine::{Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnOutcome, TurnResult};
+use crate::engine::{Progress, Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnOutcome, TurnResult};
 use crate::{AgentError, Observer};
 use describe::Totals;
 use locks::KeyedLocks;
 use log::SessionLog;
-use opening::{FreshSteering, Opening};
+use opening::{FreshSteering, Opening, Resumed};
 
 /// Said when a turn ends without a word.
 const NOTHING_TO_SAY: &str = "Done. I have nothing to add.";
@@ -140,8 +140,8 @@ impl Agent {
 
     /// The block that tells the model where and when a message was sent.
     #[must_use]
-    pub fn runtime_block(&self, at: Timestamp, channel: &ChannelName, chat: &ChatId) -> String {
-        self.context.runtime_block(at, channel, chat)
+    pub fn runtime_block(&self, at: &Timestamp, channel: &ChannelName, chat: &ChatId) -> String {
+        runtime_block(at, &zone_label(at), Some((channel, chat)))
     }
 
     /// Runs a turn to its end, or goes on with one that a crash interrupted, or reports the end
@@ -155,52 +155,81 @@ impl Agent {
         let _owner = self.locks.lock(&session).await;
         let Ok(_permit) = self.permits.acquire().await else { return Err(AgentError::Interrupted) };
         let view = self.sessions.read(&session, ReadFrom::Cursor).await?;
-        let opening = Opening::of(&view, request.entry.inbound.as_ref());
-        if let Some(end) = opening.ended {
-            return Ok(report_again(request.trace, end));
-        }
-        self.events.send(Event::TurnStarted { session: session.clone(), trace: request.trace.clone() });
         let mut log = SessionLog::new(self.sessions.clone(), &request.facts, view.head);
-        let report = self.run_opened(&mut log, opening, request).await?;
+        let trace = request.trace.clone();
+        let report = match Opening::of(&view, request.entry.inbound.as_ref()) {
+            Opening::Ended(end) => return Ok(report_again(trace, end)),
+            Opening::Fresh { repairs, messages } => {
+                self.events.send(Event::TurnStarted { session: session.clone(), trace });
+                self.begin(&mut log, repairs, messages, request).await?
+            }
+            Opening::Resumed(resumed) => {
+                tracing::info!(session = %session, trace = %trace, "a turn goes on after an interruption");
+                self.go_on(&mut log, resumed, request).await?
+            }
+        };
         self.events.send(Event::TurnFinished { session, trace: report.trace.clone() });
         Ok(report)
     }
 
-    async fn run_opened(
+    async fn begin(
         &self,
         log: &mut SessionLog,
-        mut opening: Opening,
+        mut repairs: Vec<Entry>,
+        mut messages: Vec<Arc<ChatMessage>>,
         request: TurnRequest<'_>,
     ) -> Result<TurnReport, AgentError> {
-        let begins = request.entry.inbound.clone();
-        if !opening.resumed {
-            let mut entries = std::mem::take(&mut opening.repairs);
-            opening.push(&request.entry);
-            entries.push(Entry::Message(request.entry));
-            log.append(entries).await?;
+        let taken = request.entry.inbound.iter().cloned().collect();
+        opening::push(&mut messages, &request.entry);
+        repairs.push(Entry::Message(request.entry.clone()));
+        log.append(repairs).await?;
+        self.run_engine(log, messages, Progress::default(), taken, request).await
+    }
+
+    async fn go_on(
+        &self,
+        log: &mut SessionLog,
+        resumed: Resumed,
+        request: TurnRequest<'_>,
+    ) -> Result<TurnReport, AgentError> {
+        resumed.steps.iter().for_each(|step| log.note(step));
+        if let Some(reply) = resumed.reply {
+            return self
+                .record_end(log, request.trace.clone(), resumed.inbound, TurnOutcome::replied(reply, request.trace))
+                .await;
         }
-        log.note_all(&opening.messages, opening.turn_start);
-        let mut steering = FreshSteering::new(request.steering, opening.known, begins);
-        let render = |transcript: Transcript| self.context.render(transcript);
+        if !resumed.repairs.is_empty() {
+            log.append(resumed.repairs).await?;
+        }
+        self.run_engine(log, resumed.messages, resumed.progress, resumed.inbound, request).await
+    }
+
+    async fn run_engine(
+        &self,
+        log: &mut SessionLog,
+        messages: Vec<Arc<ChatMessage>>,
+        progress: Progress,
+        taken: Vec<MessageId>,
+        request: TurnRequest<'_>,
+    ) -> Result<TurnReport, AgentError> {
+        let mut steering = FreshSteering::new(request.steering, taken);
         let io = TurnIo {
             facts: &request.facts,
-            system: self.context.system(&request.facts.session).await,
+            system: self.context.system(&request.facts.session).await.text().clone(),
             tools: self.engine.registry().specs(),
-            render: &render,
+            context: &self.context,
             journal: log,
             steering: &mut steering,
             observer: request.observer,
             cancel: request.cancel,
         };
-        let outcome = self
-            .engine
-            .run(opening.messages, opening.turn_start, request.trace.clone(), &self.settings.options, io)
-            .await?;
+        let options = &self.settings.options;
+        let outcome = self.engine.run(messages, progress, request.trace.clone(), options, io).await?;
         self.totals.add(&request.facts.session, outcome.usage);
         if outcome.result == TurnResult::Stopped && request.interrupt.is_cancelled() {
             return Err(AgentError::Interrupted);
         }
-        self.record_end(log, request.trace, steering.answered(), outcome).await
+        self.record_end(log, request.trace, steering.into_taken(), outcome).await
     }
 
     async fn record_end(
@@ -248,5 +277,11 @@ fn report_again(trace: TraceId, end: Option<TurnEnd>) -> TurnReport {
         // It ended so long ago that only its id is left: its reply was published before what
         // followed it.
         None => TurnReport { trace, ended: EndedAs::Replied, visible: None, stream: None },
+    }
+}
+
+impl std::fmt::Debug for TurnRequest<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TurnRequest").field("trace", &self.trace).finish_non_exhaustive()
     }
 }

@@ -78,7 +78,10 @@ pub(super) fn parse(content: &str) -> Parsed<'_> {
         "help" => Parsed::Command(Command::Help),
         "status" => Parsed::Command(Command::Status),
         "start" => Parsed::Command(Command::Start),
-        other if !other.is_empty() && other.chars().all(|character| character.is_ascii_lowercase() || character == '-') => {
+        other
+            if !other.is_empty()
+                && other.chars().all(|character| character.is_ascii_lowercase() || character == '-') =>
+        {
             Parsed::Unknown(trimmed)
         }
         _ => Parsed::Text,

@@ -53,7 +53,9 @@ impl LaneHandle {
         self.newest += 1;
         let refused = self.queue.try_send(Queued { number: self.newest, delivery }).err()?;
         match refused {
-            mpsc::error::TrySendError::Full(queued) | mpsc::error::TrySendError::Closed(queued) => Some(queued.delivery),
+            mpsc::error::TrySendError::Full(queued) | mpsc::error::TrySendError::Closed(queued) => {
+                Some(queued.delivery)
+            }
         }
     }
 
@@ -275,7 +277,7 @@ fn entry_of(agent: &Agent, message: &InboundMessage) -> MessageEntry {
     let user = UserMessage { content: message.content.clone().into(), media: message.media.clone() };
     MessageEntry {
         inbound: message.journal_id(),
-        runtime: Some(agent.runtime_block(message.timestamp, &message.channel, &message.chat_id)),
+        runtime: Some(agent.runtime_block(&message.timestamp, &message.channel, &message.chat_id)),
         at: message.timestamp,
         ..MessageEntry::new(ChatMessage::User(user))
     }

@@ -53,7 +53,7 @@ impl CallStep<'_> {
             success: result.success,
             elapsed_ms,
         });
-        self.text_of(result)
+        self.text_of(&result)
     }
 
     fn context(&self, place: u32, call: &ToolCall) -> ToolContext {
@@ -72,7 +72,7 @@ impl CallStep<'_> {
         }
     }
 
-    fn text_of(&self, result: ToolResult) -> String {
+    fn text_of(&self, result: &ToolResult) -> String {
         let mut text = String::new();
         if self.options.include_severity
             && let Some(severity) = result.severity

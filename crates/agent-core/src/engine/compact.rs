@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use nanobot_context::estimate_tokens;
 use nanobot_types::{ChatMessage, Content, ToolMessage};
 
 /// Results this close to the end are never touched.
@@ -12,36 +13,24 @@ const KEPT: usize = 4;
 /// What stands in place of a result.
 const NOTE: &str = "[An older result was left out to save room. Call the tool again if it is needed.]";
 
-/// Tokens of a text, estimated: one for every CJK character, one for every four others.
-pub(crate) fn estimate(text: &str) -> u64 {
-    let (wide, narrow) = text.chars().fold((0_u64, 0_u64), |(wide, narrow), character| {
-        if is_wide(character) { (wide + 1, narrow) } else { (wide, narrow + 1) }
-    });
-    wide + narrow.div_ceil(4)
-}
-
-fn is_wide(character: char) -> bool {
-    matches!(u32::from(character), 0x2E80..=0x9FFF | 0xAC00..=0xD7AF | 0xF900..=0xFAFF | 0x20000..=0x3FFFF)
-}
-
 /// Tokens of a message, its calls and reasoning included.
-pub(crate) fn estimate_message(message: &ChatMessage) -> u64 {
+pub(crate) fn estimate_message(message: &ChatMessage) -> usize {
     let calls = match message {
         ChatMessage::Assistant(assistant) => assistant
             .tool_calls
             .iter()
-            .map(|call| estimate(call.name.as_str()) + estimate(&call.arguments))
-            .chain(assistant.reasoning_content.iter().map(|text| estimate(text)))
+            .map(|call| estimate_tokens(call.name.as_str()) + estimate_tokens(&call.arguments))
+            .chain(assistant.reasoning_content.iter().map(|text| estimate_tokens(text)))
             .sum(),
         _ => 0,
     };
-    estimate(&message.text()) + calls + 4
+    estimate_tokens(&message.text()) + calls + 4
 }
 
 /// Replaces the oldest tool results until the messages take at most `target` tokens. Returns
 /// whether anything changed.
-pub(crate) fn compact(messages: &mut [Arc<ChatMessage>], target: u64) -> bool {
-    let mut total: u64 = messages.iter().map(|message| estimate_message(message)).sum();
+pub(crate) fn compact(messages: &mut [Arc<ChatMessage>], target: usize) -> bool {
+    let mut total: usize = messages.iter().map(|message| estimate_message(message)).sum();
     let last = messages.len().saturating_sub(KEPT);
     let mut changed = false;
     for message in messages.iter_mut().take(last) {
@@ -80,11 +69,5 @@ mod tests {
         assert_eq!(cut, 2);
         assert_eq!(messages.last().unwrap().text(), long);
         assert!(!compact(&mut messages, 6500));
-    }
-
-    #[test]
-    fn chinese_counts_a_token_a_character() {
-        assert_eq!(estimate("咖啡好喝"), 4);
-        assert_eq!(estimate("abcdefgh"), 2);
     }
 }

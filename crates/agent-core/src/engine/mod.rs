@@ -18,28 +18,30 @@ mod visible;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use nanobot_context::ContextBuilder;
 use nanobot_session::{MessageEntry, SessionError};
 use nanobot_types::{
-    ChannelName, ChatId, DeliveryContext, Map, MessageId, Origin, SessionKey, StreamId, ToolSpec, TraceId, Transcript,
+    ChannelName, ChatId, DeliveryContext, Map, MessageId, Origin, SessionKey, StreamId, ToolCall, ToolSpec, TraceId,
     Usage,
 };
 use tokio_util::sync::CancellationToken;
 
 pub use options::TurnOptions;
 pub use turn::TurnEngine;
+pub(crate) use turn::sent_message;
 
 use crate::Observer;
 
 /// Where a turn records its steps.
 #[async_trait]
-pub trait Journal: Send {
+pub trait Journal: Send + Sync {
     /// Records messages. When it returns `Ok`, they are durable.
     async fn record(&mut self, messages: Vec<MessageEntry>) -> Result<(), SessionError>;
 }
 
 /// Messages that people send while the turn runs.
 #[async_trait]
-pub trait Steering: Send {
+pub trait Steering: Send + Sync {
     /// What came since the last call, ready to be recorded; never waits for more.
     async fn take(&mut self) -> Vec<MessageEntry>;
 }
@@ -71,8 +73,8 @@ pub struct TurnIo<'a> {
     pub system: Arc<str>,
     /// The tools, as they are sent.
     pub tools: Arc<[ToolSpec]>,
-    /// Turns stored messages into what is sent: images are read here.
-    pub render: &'a (dyn Fn(Transcript) -> Transcript + Send + Sync),
+    /// Makes of stored messages what is sent: files are read here.
+    pub context: &'a ContextBuilder,
     /// Where steps are recorded.
     pub journal: &'a mut dyn Journal,
     /// Where messages of people come in meanwhile.
@@ -81,6 +83,17 @@ pub struct TurnIo<'a> {
     pub observer: Arc<dyn Observer>,
     /// Fires when the turn is stopped.
     pub cancel: CancellationToken,
+}
+
+/// How far a turn came before it was interrupted; nothing for a turn that begins.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// How often the model was asked.
+    pub model_calls: u32,
+    /// How many tools were called, the pending calls included.
+    pub tool_calls: u32,
+    /// Calls of the last answer without a result, in order.
+    pub pending: Vec<ToolCall>,
 }
 
 /// How a turn came to its end.
@@ -113,4 +126,25 @@ pub struct TurnOutcome {
     pub iterations: u32,
     /// The turn.
     pub trace: TraceId,
+}
+
+impl TurnOutcome {
+    /// The end of a turn whose last word was recorded by an earlier run.
+    pub(crate) fn replied(reply: String, trace: TraceId) -> Self {
+        Self {
+            result: TurnResult::Completed,
+            reply: Some(reply),
+            last: None,
+            stream: None,
+            usage: Usage::default(),
+            iterations: 0,
+            trace,
+        }
+    }
+}
+
+impl std::fmt::Debug for TurnIo<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TurnIo").field("facts", &self.facts).finish_non_exhaustive()
+    }
 }

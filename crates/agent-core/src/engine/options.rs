@@ -16,7 +16,7 @@ pub struct TurnOptions {
     /// Most model calls.
     pub max_iterations: u32,
     /// Tokens the request may take, estimated; 0 is no limit.
-    pub token_budget: u64,
+    pub token_budget: usize,
     /// Most characters of one tool result; the rest is cut before it is sent or stored.
     pub max_result_chars: usize,
 }

@@ -1,10 +1,10 @@
 //! The loop of a turn.
 
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nanobot_bus::EventFeed;
+use nanobot_context::estimate_tokens;
 use nanobot_provider::{CallContext, ChatRequest, Delta, DeltaSink, Generation, ProviderRouter, ToolChoice};
 use nanobot_session::{MessageEntry, SessionError};
 use nanobot_tool::Registry;
@@ -14,12 +14,12 @@ use nanobot_types::{
 };
 
 use super::call_step::CallStep;
-use super::compact::{compact, estimate, estimate_message};
+use super::compact::{compact, estimate_message};
 use super::hint::tool_hint;
 use super::loop_guard::{LoopGuard, Verdict};
 use super::text_calls::split_calls;
 use super::visible::{VisibleStream, visible};
-use super::{TurnIo, TurnOptions, TurnOutcome, TurnResult};
+use super::{Progress, TurnIo, TurnOptions, TurnOutcome, TurnResult};
 use crate::{Observer, Signal};
 
 /// Put behind a reply that the model could not finish.
@@ -48,24 +48,34 @@ impl TurnEngine {
         &self.registry
     }
 
-    /// Runs a turn to its end. `messages` is the conversation; those from `turn_start` on are the
-    /// turn's own: the message that began it and, after a crash, the steps already recorded.
-    /// Recorded results are used again; a call without one runs if that does no harm, and
+    /// Runs a turn to its end. `messages` is the conversation up to the message that began the
+    /// turn, and after a crash up to the last step recorded; `progress` tells how far it came
+    /// then. Recorded results are used again; a pending call runs if that does no harm, and
     /// otherwise gets a result that says so.
     ///
     /// # Errors
     /// The journal's error. Nothing was done that is not recorded, except the one step that could
     /// not be recorded: it may be a call whose result is lost.
-    pub async fn run(
-        &self,
+    pub async fn run<'a>(
+        &'a self,
         messages: Vec<Arc<ChatMessage>>,
-        turn_start: usize,
+        progress: Progress,
         trace: TraceId,
-        options: &TurnOptions,
-        io: TurnIo<'_>,
+        options: &'a TurnOptions,
+        io: TurnIo<'a>,
     ) -> Result<TurnOutcome, SessionError> {
-        let mut turn = Turn::new(self, messages, turn_start, trace, options, io);
-        let pending = turn.pending_calls();
+        let mut turn = Turn {
+            engine: self,
+            messages,
+            trace,
+            options,
+            io,
+            calls: progress.tool_calls,
+            iterations: progress.model_calls,
+            guard: LoopGuard::default(),
+            usage: Usage::default(),
+        };
+        let pending = turn.place(&progress.pending);
         if !pending.is_empty()
             && let Some(outcome) = turn.run_calls(&pending, true).await?
         {
@@ -82,7 +92,6 @@ impl TurnEngine {
 struct Turn<'a> {
     engine: &'a TurnEngine,
     messages: Vec<Arc<ChatMessage>>,
-    turn_start: usize,
     trace: TraceId,
     options: &'a TurnOptions,
     io: TurnIo<'a>,
@@ -94,54 +103,19 @@ struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    fn new(
-        engine: &'a TurnEngine,
-        messages: Vec<Arc<ChatMessage>>,
-        turn_start: usize,
-        trace: TraceId,
-        options: &'a TurnOptions,
-        io: TurnIo<'a>,
-    ) -> Self {
-        let mut turn = Self {
-            engine,
-            messages,
-            turn_start,
-            trace,
-            options,
-            io,
-            calls: 0,
-            iterations: 0,
-            guard: LoopGuard::default(),
-            usage: Usage::default(),
-        };
-        turn.count_recorded_steps();
-        turn
-    }
-
-    fn count_recorded_steps(&mut self) {
-        let recorded = self.messages.iter().skip(self.turn_start).filter_map(|message| match &**message {
-            ChatMessage::Assistant(assistant) => Some(assistant.tool_calls.len()),
-            _ => None,
-        });
-        let counts: Vec<usize> = recorded.collect();
-        self.iterations = u32::try_from(counts.len()).unwrap_or(u32::MAX);
-        self.calls = u32::try_from(counts.iter().sum::<usize>()).unwrap_or(u32::MAX);
-    }
-
-    /// Calls of this turn that have no result, with their places in the turn.
-    fn pending_calls(&self) -> Vec<(u32, ToolCall)> {
-        let own = || self.messages.iter().skip(self.turn_start);
-        let answered: HashSet<&str> = own()
-            .filter_map(|message| match &**message {
-                ChatMessage::Tool(result) => Some(result.tool_call_id.as_str()),
-                _ => None,
-            })
-            .collect();
-        let calls = own().filter_map(|message| match &**message {
+    /// Pending calls with their places in the turn: they are the last answer's.
+    fn place(&self, pending: &[ToolCall]) -> Vec<(u32, ToolCall)> {
+        let last_answer = self.messages.iter().rev().find_map(|message| match &**message {
             ChatMessage::Assistant(assistant) => Some(&assistant.tool_calls),
             _ => None,
         });
-        (1..).zip(calls.flatten().cloned()).filter(|(_, call)| !answered.contains(call.id.as_str())).collect()
+        let Some(calls) = last_answer else { return Vec::new() };
+        let first = self.calls.saturating_sub(u32::try_from(calls.len()).unwrap_or(u32::MAX)) + 1;
+        (first..)
+            .zip(calls)
+            .filter(|(_, call)| pending.contains(call))
+            .map(|(place, call)| (place, call.clone()))
+            .collect()
     }
 
     /// One model call and what it asks for. `Some` when the turn is over.
@@ -179,17 +153,14 @@ impl<'a> Turn<'a> {
     /// Calls the model, once more with a shorter conversation if this one does not fit.
     async fn call_model(&mut self, stream: &StreamId) -> (LlmResponse, bool) {
         let tap = Arc::new(StreamTap::new(self.io.observer.clone(), stream.clone()));
-        let context = CallContext {
-            trace: self.trace.clone(),
-            deltas: Some(tap.clone()),
-            cancel: self.io.cancel.clone(),
-        };
-        let mut response = self.engine.router.chat_with_failover(self.request(self.budget()), &context).await;
-        if response.finish_reason == FinishReason::ContextOverflow {
-            let half = self.estimated() / 2;
-            if let Some(shorter) = self.shorter_request(half) {
-                response = self.engine.router.chat_with_failover(shorter, &context).await;
-            }
+        let context =
+            CallContext { trace: self.trace.clone(), deltas: Some(tap.clone()), cancel: self.io.cancel.clone() };
+        let request = self.request().await;
+        let mut response = self.engine.router.chat_with_failover(request, &context).await;
+        if response.finish_reason == FinishReason::ContextOverflow
+            && let Some(shorter) = self.shorter_request().await
+        {
+            response = self.engine.router.chat_with_failover(shorter, &context).await;
         }
         if let Some(usage) = response.usage {
             self.usage += usage;
@@ -204,33 +175,31 @@ impl<'a> Turn<'a> {
         (response, streamed)
     }
 
-    fn budget(&self) -> Option<u64> {
-        (self.options.compact_after_tools && self.options.token_budget > 0).then_some(self.options.token_budget)
-    }
-
-    fn estimated(&self) -> u64 {
-        self.messages.iter().map(|message| estimate_message(message)).sum::<u64>() + estimate(&self.io.system)
-    }
-
-    fn request(&self, budget: Option<u64>) -> ChatRequest {
+    async fn request(&self) -> ChatRequest {
         let mut messages = self.messages.clone();
-        if let Some(budget) = budget {
-            compact(&mut messages, budget.saturating_sub(estimate(&self.io.system)));
+        if self.options.compact_after_tools && self.options.token_budget > 0 {
+            compact(&mut messages, self.options.token_budget.saturating_sub(estimate_tokens(&self.io.system)));
         }
-        self.request_of(messages)
+        self.request_of(messages).await
     }
 
-    fn shorter_request(&self, target: u64) -> Option<ChatRequest> {
+    /// The request at half its size, if old results can be left out.
+    async fn shorter_request(&self) -> Option<ChatRequest> {
         let mut messages = self.messages.clone();
-        compact(&mut messages, target).then(|| self.request_of(messages))
+        let total: usize = messages.iter().map(|message| estimate_message(message)).sum();
+        if !compact(&mut messages, total / 2) {
+            return None;
+        }
+        Some(self.request_of(messages).await)
     }
 
-    fn request_of(&self, messages: Vec<Arc<ChatMessage>>) -> ChatRequest {
+    async fn request_of(&self, messages: Vec<Arc<ChatMessage>>) -> ChatRequest {
+        let rendered = self.io.context.render(Transcript::repair(messages).transcript).await;
         ChatRequest {
             // The router's candidate names the model and how it generates.
             model: ModelId::from(""),
             system: self.io.system.clone(),
-            transcript: (self.io.render)(Transcript::repair(messages).transcript),
+            transcript: rendered.transcript,
             tools: self.io.tools.clone(),
             tool_choice: ToolChoice::Auto,
             generation: Generation::default(),
@@ -248,11 +217,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Records an answer that calls tools, then runs them.
-    async fn run_answer(
-        &mut self,
-        response: LlmResponse,
-        streamed: bool,
-    ) -> Result<Option<TurnOutcome>, SessionError> {
+    async fn run_answer(&mut self, response: LlmResponse, streamed: bool) -> Result<Option<TurnOutcome>, SessionError> {
         let message = response.to_message();
         let first = self.calls + 1;
         self.record(vec![MessageEntry::new(ChatMessage::Assistant(message))]).await?;

@@ -1,0 +1,133 @@
+//! What a session log says about a turn that is about to run.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use nanobot_session::{Entry, MessageEntry, OpenTurn, Recorded, SessionView, TurnEnd, replay};
+use nanobot_types::{ChatMessage, MessageId};
+
+use crate::engine::{Progress, Steering, sent_message};
+
+/// How a turn opens.
+pub(super) enum Opening {
+    /// It ended before; how, while the log still shows it.
+    Ended(Option<TurnEnd>),
+    /// It begins.
+    Fresh {
+        /// What to record before the message that begins it.
+        repairs: Vec<Entry>,
+        /// The conversation so far.
+        messages: Vec<Arc<ChatMessage>>,
+    },
+    /// A crash interrupted it, and it goes on.
+    Resumed(Resumed),
+}
+
+/// A turn that goes on.
+pub(super) struct Resumed {
+    /// What to record first.
+    pub(super) repairs: Vec<Entry>,
+    /// The conversation so far; pending calls have no result.
+    pub(super) messages: Vec<Arc<ChatMessage>>,
+    /// The steps it took.
+    pub(super) steps: Vec<Arc<ChatMessage>>,
+    /// How far it came.
+    pub(super) progress: Progress,
+    /// Its last word, if only its end is missing.
+    pub(super) reply: Option<String>,
+    /// Journal ids of the messages it took in.
+    pub(super) inbound: Vec<MessageId>,
+}
+
+impl Opening {
+    /// Looks the message up that begins the turn.
+    pub(super) fn of(view: &SessionView, inbound: Option<&MessageId>) -> Self {
+        if let Some(Recorded::Ended(end)) = inbound.map(|id| view.recorded(id)) {
+            return Self::Ended(end);
+        }
+        let replayed = replay(view);
+        let messages = replayed.transcript.into_messages();
+        let mut repairs = replayed.repairs;
+        match replayed.open_turn {
+            Some(open) if inbound.is_some_and(|id| open.inbound.contains(id)) => {
+                Self::Resumed(Resumed::of(view, open, messages, repairs))
+            }
+            // Nobody comes back for it.
+            Some(open) => {
+                repairs.extend(open.abandon());
+                Self::Fresh { repairs, messages }
+            }
+            None => Self::Fresh { repairs, messages },
+        }
+    }
+}
+
+impl Resumed {
+    fn of(view: &SessionView, open: OpenTurn, mut messages: Vec<Arc<ChatMessage>>, repairs: Vec<Entry>) -> Self {
+        let pending: HashSet<_> = open.pending.iter().map(|call| call.id.clone()).collect();
+        let last_answer = messages.iter().rposition(|message| matches!(**message, ChatMessage::Assistant(_)));
+        let mut index = 0;
+        messages.retain(|message| {
+            index += 1;
+            let is_made_up = matches!(&**message, ChatMessage::Tool(result) if pending.contains(&result.tool_call_id));
+            !(is_made_up && last_answer.is_some_and(|last| index > last))
+        });
+        let steps =
+            view.records.iter().filter(|record| record.seq >= open.began).filter_map(|record| match &record.entry {
+                Entry::Message(entry) => Some(entry.message.clone()),
+                _ => None,
+            });
+        Self {
+            repairs,
+            messages,
+            steps: steps.collect(),
+            progress: Progress {
+                model_calls: u32::try_from(open.model_calls).unwrap_or(u32::MAX),
+                tool_calls: u32::try_from(open.tool_calls).unwrap_or(u32::MAX),
+                pending: open.pending,
+            },
+            reply: open.reply,
+            inbound: open.inbound,
+        }
+    }
+}
+
+/// Adds the message that begins a turn to a conversation, as it is sent.
+pub(super) fn push(messages: &mut Vec<Arc<ChatMessage>>, entry: &MessageEntry) {
+    messages.push(sent_message(entry));
+}
+
+/// Steering that records no message twice, and knows which messages the turn took in.
+pub(super) struct FreshSteering<'a> {
+    inner: &'a mut dyn Steering,
+    taken: Vec<MessageId>,
+}
+
+impl<'a> FreshSteering<'a> {
+    /// `taken` are the journal ids that are recorded already.
+    pub(super) fn new(inner: &'a mut dyn Steering, taken: Vec<MessageId>) -> Self {
+        Self { inner, taken }
+    }
+
+    /// Journal ids of all messages the turn took in.
+    pub(super) fn into_taken(self) -> Vec<MessageId> {
+        self.taken
+    }
+}
+
+#[async_trait]
+impl Steering for FreshSteering<'_> {
+    async fn take(&mut self) -> Vec<MessageEntry> {
+        let mut fresh = Vec::new();
+        for entry in self.inner.take().await {
+            match &entry.inbound {
+                Some(id) if self.taken.contains(id) => continue,
+                Some(id) => self.taken.push(id.clone()),
+                None => {}
+            }
+            fresh.push(entry);
+        }
+        fresh
+    }
+}
