@@ -1,0 +1,97 @@
+//! The suite of [`MemoryStore`].
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, ensure};
+use chrono::{Local, NaiveDate};
+use futures_util::future::join_all;
+use nanobot_memory::{Facts, MemoryError, MemoryStore, Scope};
+
+use super::same;
+
+type Store = Arc<dyn MemoryStore>;
+
+/// Runs the suite of [`MemoryStore`]. `make` returns a new, empty store each time. Scopes other
+/// than [`Scope::Shared`] may be refused, but never answered with somebody else's memory.
+///
+/// # Errors
+/// The first promise that the store does not keep.
+pub async fn memory_store(make: impl Fn() -> Store) -> anyhow::Result<()> {
+    facts_are_replaced_whole(make()).await.context("facts are replaced whole")?;
+    stale_facts_are_refused(make()).await.context("stale facts are refused")?;
+    one_of_many_writers_wins(make()).await.context("one of many writers wins")?;
+    history_is_beside_the_facts(make()).await.context("history is beside the facts")?;
+    notes_are_not_made_by_reading(make()).await.context("notes are not made by reading")?;
+    scopes_are_kept_apart(make()).await.context("scopes are kept apart")
+}
+
+async fn facts_are_replaced_whole(store: Store) -> anyhow::Result<()> {
+    let empty = store.facts(&Scope::Shared).await?;
+    same("none yet is an empty text", &empty.text.as_str(), &"")?;
+    let mut base = empty.revision;
+    for text in ["# Facts\n- likes 茶 🍵\n", "no newline at the end", "\u{0}\r\n", ""] {
+        base = store.replace_facts(&Scope::Shared, text.to_owned(), base).await?;
+        let expected = Facts { text: text.to_owned(), revision: base };
+        same("what was written is read, under the revision returned", &store.facts(&Scope::Shared).await?, &expected)?;
+    }
+    Ok(())
+}
+
+async fn stale_facts_are_refused(store: Store) -> anyhow::Result<()> {
+    let first = store.facts(&Scope::Shared).await?.revision;
+    let second = store.replace_facts(&Scope::Shared, "a".to_owned(), first).await?;
+    ensure!(first != second, "other facts have another revision");
+    let refused = store.replace_facts(&Scope::Shared, "b".to_owned(), first).await;
+    ensure!(matches!(refused, Err(MemoryError::Changed)), "an old base gave {refused:?}");
+    same("they are as they were", &store.facts(&Scope::Shared).await?, &Facts { text: "a".to_owned(), revision: second })?;
+    let again = store.replace_facts(&Scope::Shared, "a".to_owned(), second).await?;
+    same("the same text keeps its revision", &again, &second)
+}
+
+async fn one_of_many_writers_wins(store: Store) -> anyhow::Result<()> {
+    let base = store.facts(&Scope::Shared).await?.revision;
+    let writers = (0..8).map(|writer| store.replace_facts(&Scope::Shared, format!("writer {writer}"), base));
+    let results = join_all(writers).await;
+    let won: Vec<usize> = (0..).zip(&results).filter(|(_, result)| result.is_ok()).map(|(writer, _)| writer).collect();
+    let [winner] = won.as_slice() else {
+        anyhow::bail!("writers {won:?} replaced the same facts");
+    };
+    same("its text stands", &store.facts(&Scope::Shared).await?.text, &format!("writer {winner}"))
+}
+
+async fn history_is_beside_the_facts(store: Store) -> anyhow::Result<()> {
+    let before = store.facts(&Scope::Shared).await?;
+    for entry in ["[2026-03-15 14:30] talked about tea", "two\nlines\n\n\n", ""] {
+        store.append_history(&Scope::Shared, Local::now().fixed_offset(), entry).await?;
+    }
+    same("facts are untouched", &store.facts(&Scope::Shared).await?, &before)
+}
+
+async fn notes_are_not_made_by_reading(store: Store) -> anyhow::Result<()> {
+    for date in [Local::now().date_naive(), NaiveDate::MIN, NaiveDate::MAX] {
+        same("there is no note", &store.day_note(&Scope::Shared, date).await?, &None)?;
+    }
+    for days in [0, 7, u32::MAX] {
+        same("nor a recent one", &store.recent(&Scope::Shared, days).await?, &Vec::new())?;
+    }
+    Ok(())
+}
+
+async fn scopes_are_kept_apart(store: Store) -> anyhow::Result<()> {
+    let base = store.facts(&Scope::Shared).await?.revision;
+    store.replace_facts(&Scope::Shared, "everybody's".to_owned(), base).await?;
+    for scope in [Scope::Person("1".into()), Scope::Person("2".into()), Scope::Room("t:1".into())] {
+        match store.facts(&scope).await {
+            Err(MemoryError::Unsupported { .. }) => {
+                let wrote = store.append_history(&scope, Local::now().fixed_offset(), "x").await;
+                ensure!(matches!(wrote, Err(MemoryError::Unsupported { .. })), "{scope} can be written but not read");
+            }
+            facts => {
+                let facts = facts?;
+                same(&format!("{scope} begins empty"), &facts.text.as_str(), &"")?;
+                store.replace_facts(&scope, scope.to_string(), facts.revision).await?;
+            }
+        }
+    }
+    same("everybody's are as they were", &store.facts(&Scope::Shared).await?.text.as_str(), &"everybody's")
+}

@@ -1,0 +1,153 @@
+"""Drives the Telegram fake through python-telegram-bot and checks what each side saw.
+
+usage: check_telegram_fake.py PATH-TO-THE-EXAMPLE-BINARY
+"""
+
+import asyncio
+import io
+import json
+import subprocess
+import sys
+
+from telegram import Bot, BotCommand, InlineKeyboardButton, InlineKeyboardMarkup, ReplyParameters
+from telegram.error import BadRequest, Conflict, InvalidToken, NetworkError, RetryAfter
+
+PERSON = 7
+GROUP = -1001234567890
+
+
+class Fake:
+    """The example binary: one order per line, one answer per line."""
+
+    def __init__(self, binary):
+        self.process = subprocess.Popen([binary], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.where = json.loads(self.process.stdout.readline())
+
+    def bot(self, token=None):
+        base = self.where["api_base"]
+        return Bot(token or self.where["token"], base_url=f"{base}/bot", base_file_url=f"{base}/file/bot")
+
+    def order(self, **order):
+        self.process.stdin.write(json.dumps(order) + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def sent(self):
+        return self.order(sent=True)["sent"]
+
+    def close(self):
+        self.process.stdin.close()
+        if self.process.wait(timeout=10) != 0:
+            raise SystemExit("the fake ended with an error")
+
+
+async def refused(call, error, words):
+    """Expects a call to fail with that error and these words."""
+    try:
+        await call
+    except error as problem:
+        assert words.lower() in str(problem).lower(), f"{problem!s} does not say {words!r}"
+        return problem
+    raise AssertionError(f"expected {error.__name__}: {words}")
+
+
+async def check_start(fake, bot):
+    assert bot.username == "nanobot_test_bot"
+    assert (await bot.get_webhook_info()).url == ""
+    assert await bot.delete_webhook(drop_pending_updates=False)
+    commands = (BotCommand("new", "A new conversation"),)
+    assert await bot.set_my_commands(commands)
+    assert await bot.get_my_commands() == commands
+    await refused(bot.set_my_commands([("Bad-Name", "x")]), BadRequest, "BOT_COMMAND_INVALID")
+
+
+async def check_updates(fake, bot):
+    hello = fake.order(text="hello @nanobot_test_bot")
+    fake.order(text="in a topic", chat=GROUP, topic=5)
+    fake.order(text="a picture", photo="JPEG", reply_to=hello["message"])
+    fake.order(edit=hello["message"], text="hello again")
+    updates = await bot.get_updates(timeout=0)
+    message, topic, photo, edited = updates
+    assert message.message.parse_entities() == {message.message.entities[0]: "@nanobot_test_bot"}
+    assert (topic.message.message_thread_id, topic.message.chat.is_forum) == (5, True)
+    assert photo.message.caption == "a picture"
+    assert photo.message.reply_to_message.text == "hello @nanobot_test_bot"
+    assert edited.edited_message.text == "hello again"
+    picture = await photo.message.photo[-1].get_file()
+    assert bytes(await picture.download_as_bytearray()) == b"JPEG"
+    assert await bot.get_updates(timeout=0) == updates, "nothing was confirmed yet"
+    assert await bot.get_updates(offset=edited.update_id, timeout=0) == (edited,)
+    assert await bot.get_updates(offset=edited.update_id + 1, timeout=0) == ()
+    assert fake.order(sent=True)["acknowledged"] == edited.update_id + 1
+    poll = asyncio.create_task(bot.get_updates(offset=edited.update_id + 1, timeout=10))
+    await asyncio.sleep(0.2)
+    fake.order(text="late")
+    (late,) = await poll
+    assert late.message.text == "late"
+    poll = asyncio.create_task(bot.get_updates(offset=late.update_id + 1, timeout=10))
+    await asyncio.sleep(0.2)
+    async with fake.bot() as second:
+        assert await second.get_updates(offset=late.update_id + 1, timeout=0) == ()
+    await refused(poll, Conflict, "terminated by other getUpdates")
+
+
+async def check_messages(fake, bot):
+    sent = await bot.send_message(
+        GROUP, "<b>one</b> &lt;", parse_mode="HTML", message_thread_id=5, reply_parameters=ReplyParameters(1)
+    )
+    assert (sent.text, sent.entities[0].type, sent.message_thread_id) == ("one <", "bold", 5)
+    assert (await bot.edit_message_text("two", GROUP, sent.message_id)).text == "two"
+    await refused(bot.edit_message_text("two", GROUP, sent.message_id), BadRequest, "message is not modified")
+    await refused(bot.send_message(PERSON, "<b>x", parse_mode="HTML"), BadRequest, "can't parse entities")
+    await refused(bot.send_message(PERSON, "a<br>b", parse_mode="HTML"), BadRequest, 'unsupported start tag "br"')
+    await refused(bot.send_message(PERSON, "\U0001f600" * 2049), BadRequest, "too long")
+    await refused(bot.send_message(PERSON, " "), BadRequest, "text is empty")
+    await refused(bot.send_message(99, "x"), BadRequest, "chat not found")
+    assert await bot.send_chat_action(PERSON, "typing")
+    assert await bot.set_message_reaction(PERSON, 1, "\U0001f440")
+    await bot.send_photo(PERSON, io.BytesIO(b"PNG"), caption="c", filename="p.png")
+    await bot.send_document(PERSON, io.BytesIO(b"text"), filename="d.txt")
+    await bot.send_voice(PERSON, io.BytesIO(b"ogg"), filename="v.ogg")
+    await bot.send_audio(PERSON, io.BytesIO(b"mp3"), filename="a.mp3")
+    first, *files = fake.sent()
+    assert (first["text"], first["history"], first["thread"], first["reply_to"]) == ("two", ["one <"], 5, 1)
+    seen = [(sent["file"]["kind"], sent["file"]["name"], sent["file"]["size"]) for sent in files]
+    assert seen == [("photo", "p.png", 3), ("document", "d.txt", 4), ("voice", "v.ogg", 3), ("audio", "a.mp3", 3)], seen
+    assert await bot.delete_message(GROUP, first["message"])
+    assert fake.sent()[0]["deleted"]
+
+
+async def check_buttons(fake, bot):
+    keyboard = InlineKeyboardMarkup([[InlineKeyboardButton("Yes", callback_data="y")]])
+    question = await bot.send_message(PERSON, "really?", reply_markup=keyboard)
+    assert question.reply_markup == keyboard
+    fake.order(press=question.message_id, data="y")
+    query = (await bot.get_updates(offset=-1, timeout=0))[0].callback_query
+    assert (query.data, query.message.text) == ("y", "really?")
+    assert await query.answer()
+    await refused(query.answer(), BadRequest, "query is too old")
+    await query.edit_message_reply_markup(None)
+
+
+async def check_faults(fake, bot):
+    fake.order(fault="sendMessage", retry_after=3)
+    problem = await refused(bot.send_message(PERSON, "x"), RetryAfter, "flood control")
+    assert problem._retry_after.total_seconds() == 3
+    fake.order(fault="sendMessage")
+    await refused(bot.send_message(PERSON, "x"), NetworkError, "bad gateway")
+    await refused(fake.bot("1:wrong").initialize(), InvalidToken, "")
+
+
+async def main(binary):
+    fake = Fake(binary)
+    async with fake.bot() as bot:
+        for check in (check_start, check_updates, check_messages, check_buttons, check_faults):
+            await check(fake, bot)
+            print("ok", check.__name__)
+    fake.close()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        raise SystemExit(__doc__)
+    asyncio.run(main(sys.argv[1]))
