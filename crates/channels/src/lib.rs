@@ -1,3 +1,30 @@
-//! Supervises channels: access, rendering, splitting, sending.
+//! Supervises channels: who may talk, what is shown and how, restarts, retries, settlement.
+//!
+//! Decision: a channel crate knows its platform and nothing else; everything that is the same for
+//! all of them is here, once. Per channel there is a [supervisor](ChannelManager) that keeps it
+//! running and an outbound worker of its own, so that none waits for another.
+//!
+//! What is not here: turns, sessions, and any platform's wire format.
 
+mod access;
+mod error;
+mod health;
+mod intake;
+mod manager;
+mod media;
+mod orphans;
+mod outbound;
+mod pause;
+mod registry;
+mod settings;
+mod supervisor;
 pub mod text;
+mod typing;
+mod waiting;
+
+pub use error::ChannelsError;
+pub use health::{Health, HealthMap, HealthState};
+pub use manager::{ChannelManager, ChannelManagerParts, ManagedChannel, MediaSettings};
+pub use media::FileMediaStore;
+pub use registry::ChannelRegistry;
+pub use settings::{AllowFrom, ChannelSettings, DeliverySettings};

@@ -198,8 +198,8 @@ impl Builder {
     /// Makes the next text stand at least this far from the last. Directly behind a list marker
     /// nothing is separated, so that the first paragraph of an item stands beside it.
     fn separate(&mut self, gap: Gap) {
-        let behind_marker = self.document.text.ends_with("• ")
-            || (self.document.text.ends_with(". ") && self.open_item_is_empty());
+        let behind_marker =
+            self.document.text.ends_with("• ") || (self.document.text.ends_with(". ") && self.open_item_is_empty());
         if !behind_marker {
             self.gap = self.gap.max(gap);
         }
@@ -300,9 +300,9 @@ impl Builder {
 
 /// Whether a platform makes such an address a link.
 fn can_be_followed(url: &str) -> bool {
-    ["http://", "https://", "tg://", "mailto:"].iter().any(|scheme| {
-        url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
-    })
+    ["http://", "https://", "tg://", "mailto:"]
+        .iter()
+        .any(|scheme| url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
 }
 
 /// Whether a piece of HTML is the one that people write for a new line.

@@ -69,7 +69,8 @@ pub(super) fn split(flow: &Flow<'_>, measure: Measure, limit: usize) -> Vec<Rang
         let cut = if end == flow.text.len() {
             end
         } else {
-            let touched = flow.verbatim.iter().filter(|verbatim| verbatim.range.start < end && verbatim.range.end > start);
+            let touched =
+                flow.verbatim.iter().filter(|verbatim| verbatim.range.start < end && verbatim.range.end > start);
             let close = touched.map(|verbatim| measure.of(&verbatim.close)).max().unwrap_or_default();
             let end = reach(flow.text, start, measure, limit.saturating_sub(reopen + close).max(1));
             best_cut(flow, start, end)
@@ -156,7 +157,8 @@ fn skip_blank(flow: &Flow<'_>, at: usize) -> usize {
     }
     let blank = rest.len() - rest.trim_start().len();
     // The indentation of the first line of a block of code belongs to it.
-    let limit = flow.verbatim.iter().map(|verbatim| verbatim.range.start).find(|start| *start >= at).unwrap_or(usize::MAX);
+    let limit =
+        flow.verbatim.iter().map(|verbatim| verbatim.range.start).find(|start| *start >= at).unwrap_or(usize::MAX);
     (at + blank).min(limit)
 }
 

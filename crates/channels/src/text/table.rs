@@ -43,7 +43,9 @@ impl Table {
     pub(super) fn render(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or_default();
         let widths: Vec<usize> = (0..columns)
-            .map(|column| self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max().unwrap_or(0))
+            .map(|column| {
+                self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max().unwrap_or(0)
+            })
             .collect();
         let mut lines = Vec::with_capacity(self.rows.len() + 1);
         for (number, row) in self.rows.iter().enumerate() {

@@ -9,7 +9,9 @@ pub(super) fn render(document: &Document) -> String {
     let mut open: Vec<&Span> = Vec::new();
     for span in &document.spans {
         // Code takes no marks inside.
-        if open.iter().any(|outer| matches!(outer.mark, Mark::Code | Mark::Pre { .. }) && outer.range.end > span.range.start)
+        if open
+            .iter()
+            .any(|outer| matches!(outer.mark, Mark::Code | Mark::Pre { .. }) && outer.range.end > span.range.start)
         {
             continue;
         }

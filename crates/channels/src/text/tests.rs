@@ -35,7 +35,10 @@ fn markdown_becomes_telegram_html() {
         ("one\ntwo\\\nthree<br>four", "one\ntwo\nthree\nfour"),
         ("a\n\n---\n\nb", "a\n\n———\n\nb"),
         ("<b>raw</b> &amp; <script>", "&lt;b&gt;raw&lt;/b&gt; &amp; &lt;script&gt;"),
-        ("| a | 数 |\n|---|--:|\n| 中文 | 1 |\n| **x** | 10 |", "<pre><code>a     数\n────  ──\n中文   1\nx     10</code></pre>"),
+        (
+            "| a | 数 |\n|---|--:|\n| 中文 | 1 |\n| **x** | 10 |",
+            "<pre><code>a     数\n────  ──\n中文   1\nx     10</code></pre>",
+        ),
         ("| a |\n|---|\n| [x](https://e.org) |", "<pre><code>a\n─────────────────\nx (https://e.org)</code></pre>"),
     ];
     for (markdown, html) in table {
@@ -98,8 +101,41 @@ fn a_mark_that_is_cut_stands_on_both_sides() {
 /// Pieces of Markdown that meet in ways nobody would write.
 fn piece() -> impl Strategy<Value = String> {
     let samples = vec![
-        "**", "_", "~~", "`", "```", "```rust\n", "\n```\n", "# ", "> ", "- ", "1. ", "\n", "\n\n", "  ", "[a](https://e.org/x)", "](", "| a | b |\n|---|---|\n| c | d |\n", "<b>", "&amp;", "<", "é", "中文。", "👩‍👩‍👧‍👦", "👍🏽", "e\u{301}",
-        "word ", "A sentence. ", "---\n", "- [x] ", "![i](u)", "<br>", "\\", "\t", "https://e.org ", "~",
+        "**",
+        "_",
+        "~~",
+        "`",
+        "```",
+        "```rust\n",
+        "\n```\n",
+        "# ",
+        "> ",
+        "- ",
+        "1. ",
+        "\n",
+        "\n\n",
+        "  ",
+        "[a](https://e.org/x)",
+        "](",
+        "| a | b |\n|---|---|\n| c | d |\n",
+        "<b>",
+        "&amp;",
+        "<",
+        "é",
+        "中文。",
+        "👩‍👩‍👧‍👦",
+        "👍🏽",
+        "e\u{301}",
+        "word ",
+        "A sentence. ",
+        "---\n",
+        "- [x] ",
+        "![i](u)",
+        "<br>",
+        "\\",
+        "\t",
+        "https://e.org ",
+        "~",
     ];
     prop_oneof![4 => proptest::sample::select(samples).prop_map(str::to_owned), 1 => "\\PC{0,12}"]
 }

@@ -1,0 +1,47 @@
+//! Takes messages of one channel in: access once more, then the ledger, then the typing indicator.
+
+use std::sync::Arc;
+
+use nanobot_bus::{Accepted, Bus, BusError};
+use nanobot_channel::{Access, AccessDecision, Admission, ChannelName, ChatKind, InboundMessage, Intake, async_trait};
+use tokio_util::sync::CancellationToken;
+
+use crate::typing::TypingKeeper;
+
+/// The way of one channel's messages into the ledger.
+pub(crate) struct LedgerIntake {
+    pub(crate) channel: ChannelName,
+    pub(crate) access: Arc<dyn Access>,
+    pub(crate) bus: Arc<dyn Bus>,
+    pub(crate) typing: TypingKeeper,
+    /// Fires when nothing more is taken in.
+    pub(crate) closed: CancellationToken,
+}
+
+#[async_trait]
+impl Intake for LedgerIntake {
+    async fn deliver(&self, mut message: InboundMessage, kind: ChatKind) -> Admission {
+        if self.closed.is_cancelled() {
+            return Admission::ShuttingDown;
+        }
+        match self.access.check(&message.sender_id, &message.chat_id, kind).await {
+            AccessDecision::Allowed => {}
+            AccessDecision::Denied | AccessDecision::Ask(_) => return Admission::NotAllowed,
+        }
+        // A channel speaks for itself alone.
+        message.channel = self.channel.clone();
+        let (chat, delivery) = (message.chat_id.clone(), message.delivery.clone());
+        match self.bus.publish_inbound(message).await {
+            Ok(Accepted::New) => {
+                self.typing.start(chat, delivery);
+                Admission::Accepted
+            }
+            Ok(Accepted::Duplicate) => Admission::Duplicate,
+            Err(BusError::Closed) => Admission::ShuttingDown,
+            Err(error) => {
+                tracing::warn!(channel = %self.channel, %error, "cannot store a message now; the platform keeps it");
+                Admission::TryLater
+            }
+        }
+    }
+}

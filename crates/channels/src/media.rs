@@ -1,0 +1,108 @@
+//! Keeps files that came with messages, under names of its own making.
+//!
+//! Decision: the name is the platform's id, cleaned, and a digest of the content. So a file that is
+//! delivered twice is one file, two files never overwrite each other, and nothing that a sender
+//! chose reaches the path but a short ending of letters and digits.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use nanobot_channel::{ChannelName, MediaError, MediaRef, MediaStore, async_trait};
+use sha1::{Digest as _, Sha1};
+
+/// The endings of the types whose files mostly come without a name.
+const ENDINGS: [(&str, &str); 9] = [
+    ("image/jpeg", "jpg"),
+    ("image/png", "png"),
+    ("image/gif", "gif"),
+    ("image/webp", "webp"),
+    ("audio/ogg", "ogg"),
+    ("audio/mpeg", "mp3"),
+    ("audio/mp4", "m4a"),
+    ("video/mp4", "mp4"),
+    ("application/pdf", "pdf"),
+];
+
+/// A folder per channel.
+#[derive(Clone, Debug)]
+pub struct FileMediaStore {
+    folder: PathBuf,
+    limit: u64,
+}
+
+impl FileMediaStore {
+    /// Keeps the files of `channel` below `root`, each of at most `limit` bytes.
+    #[must_use]
+    pub fn new(root: &Path, channel: &ChannelName, limit: u64) -> Self {
+        Self { folder: root.join(cleaned(channel.as_str(), 64)), limit }
+    }
+}
+
+#[async_trait]
+impl MediaStore for FileMediaStore {
+    fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    async fn keep(&self, id: &str, name: &str, mime: Option<&str>, bytes: &[u8]) -> Result<MediaRef, MediaError> {
+        if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > self.limit {
+            return Err(MediaError::TooLarge { limit: self.limit });
+        }
+        let digest = Sha1::digest(bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect::<String>();
+        let path = self.folder.join(format!("{}-{digest}{}", cleaned(id, 64), ending(name, mime)));
+        let (target, content) = (path.clone(), bytes.to_vec());
+        let written = tokio::task::spawn_blocking(move || write(&target, &content)).await;
+        written.map_err(std::io::Error::other)??;
+        Ok(MediaRef { location: path.to_string_lossy().into_owned(), mime: mime.map(str::to_owned) })
+    }
+}
+
+/// Writes a file so that it is there whole or not at all.
+fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)?;
+    let mut file = tempfile::Builder::new().prefix(".part-").tempfile_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// At most `most` harmless characters of `text`; never empty.
+fn cleaned(text: &str, most: usize) -> String {
+    let kept: String =
+        text.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')).take(most).collect();
+    if kept.is_empty() { "file".to_owned() } else { kept }
+}
+
+/// The ending by type, else the last one of the sender's name when it is harmless.
+fn ending(name: &str, mime: Option<&str>) -> String {
+    let by_type = mime.and_then(|mime| ENDINGS.iter().find(|(known, _)| *known == mime)).map(|(_, ending)| *ending);
+    let own = name.rsplit_once('.').map(|(_, ending)| ending);
+    let own = own.filter(|ending| (1..=8).contains(&ending.len()) && ending.bytes().all(|b| b.is_ascii_alphanumeric()));
+    by_type.or(own).map(|ending| format!(".{}", ending.to_ascii_lowercase())).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_a_hostile_name_reaches_the_path() {
+        let table = [
+            ("a.PNG", None, ".png"),
+            ("a.exe/../../x", None, ""),
+            ("../../etc/passwd", None, ""),
+            ("a.tar.gz", None, ".gz"),
+            ("a.b c", None, ""),
+            ("a.verylongending", None, ""),
+            ("x", Some("image/jpeg"), ".jpg"),
+            ("x.bin", Some("application/unknown"), ".bin"),
+        ];
+        for (name, mime, expected) in table {
+            assert_eq!(ending(name, mime), expected, "{name}");
+        }
+        assert_eq!(cleaned("../AgAD_x-1|é", 64), "AgAD_x-1");
+        assert_eq!(cleaned("..", 64), "file");
+    }
+}

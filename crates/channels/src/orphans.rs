@@ -1,0 +1,69 @@
+//! Fails messages to channels that do not run here, so that none of them waits for ever unseen.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nanobot_bus::{Bus, BusError, Ledger, LedgerFilter, Queue, Settle};
+use nanobot_channel::ChannelName;
+use tokio_util::sync::CancellationToken;
+
+/// How often the ledger is looked through.
+const EVERY: Duration = Duration::from_mins(1);
+/// How many open messages are looked at a time.
+const PAGE: usize = 256;
+/// A queue that gives nothing for so long is empty.
+const EMPTY_AFTER: Duration = Duration::from_millis(100);
+
+/// Looks for messages that nobody will send.
+pub(crate) struct Orphans {
+    pub(crate) bus: Arc<dyn Bus>,
+    pub(crate) ledger: Arc<dyn Ledger>,
+    pub(crate) channels: BTreeSet<ChannelName>,
+    pub(crate) cancel: CancellationToken,
+}
+
+impl Orphans {
+    /// Looks now and then until it is cancelled.
+    pub(crate) async fn run(self) {
+        let looking = async {
+            loop {
+                if let Err(error) = self.look().await {
+                    tracing::warn!(%error, "cannot look for messages to channels that are not there");
+                }
+                tokio::time::sleep(EVERY).await;
+            }
+        };
+        // Nothing is lost when this is cut off: the messages stay in the ledger.
+        self.cancel.run_until_cancelled(looking).await;
+    }
+
+    async fn look(&self) -> Result<(), BusError> {
+        let open = self.ledger.list(Queue::Outbound, LedgerFilter::Open, PAGE).await?;
+        let unknown: BTreeSet<ChannelName> = open
+            .into_iter()
+            .filter_map(|entry| entry.outbound)
+            .map(|message| message.channel)
+            .filter(|channel| !self.channels.contains(channel))
+            .collect();
+        for channel in unknown {
+            self.fail_all(&channel).await?;
+        }
+        Ok(())
+    }
+
+    async fn fail_all(&self, channel: &ChannelName) -> Result<(), BusError> {
+        let mut subscription = match self.bus.outbound(channel).await {
+            // Somebody else serves it.
+            Err(BusError::Consumed { .. }) => return Ok(()),
+            other => other?,
+        };
+        while let Ok(Some(delivery)) = tokio::time::timeout(EMPTY_AFTER, subscription.next()).await {
+            let key = &delivery.message.key;
+            tracing::error!(%channel, %key, "a message goes to a channel that is not configured or not enabled");
+            let why = format!("no channel called `{channel}` is configured and enabled here");
+            delivery.settle(Settle::Fail(why)).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,243 @@
+//! Sends what the ledger holds for one channel, one part at a time, and settles it.
+//!
+//! Decision: a worker per channel, so that a channel that hangs delays no other. What has to be
+//! tried again goes back to the ledger with a time, so that a chat that cannot be reached delays no
+//! other chat (see [`crate::waiting`]). What may or may not have been sent is never sent again
+//! here: it is settled as uncertain, unless the platform drops repeated sends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nanobot_bus::{Bus, BusError, Delivery, Settle, Subscription};
+use nanobot_channel::{
+    Channel, ChannelError, ChannelName, DeliveryGuarantee, OutboundKind, OutboundMessage, OutboundPart, SendRecovery,
+};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::text::{RenderedPart, render};
+use crate::typing::TypingKeeper;
+use crate::waiting::Waiting;
+use crate::{ChannelSettings, pause};
+
+/// The first pause before a part is tried again.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause before a part is tried again.
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+/// How long something that may be lost may take.
+const LOSSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a send that is under way may still take when everything stops.
+const LAST_SEND: Duration = Duration::from_secs(2);
+/// A queue that gives nothing for so long while it is flushed is empty.
+const EMPTY_AFTER: Duration = Duration::from_millis(100);
+
+/// Sends for one channel.
+pub(crate) struct OutboundWorker {
+    pub(crate) channel: Arc<dyn Channel>,
+    pub(crate) settings: watch::Receiver<ChannelSettings>,
+    pub(crate) bus: Arc<dyn Bus>,
+    pub(crate) typing: TypingKeeper,
+    /// Fires when the worker has to end with what is in the queue now.
+    pub(crate) flush: CancellationToken,
+    /// Fires when the worker has to end.
+    pub(crate) cancel: CancellationToken,
+    pub(crate) waiting: Waiting,
+}
+
+/// How the sending of a part ended.
+enum Outcome {
+    Sent,
+    Failed(ChannelError),
+    /// Everything stops; nobody knows whether the platform has it.
+    Abandoned,
+}
+
+impl OutboundWorker {
+    /// Sends until the bus closes, or it is told to end.
+    pub(crate) async fn run(mut self) {
+        let Some(mut subscription) = self.subscribe().await else { return };
+        while let Some(delivery) = self.next(&mut subscription).await {
+            self.handle(delivery).await;
+        }
+    }
+
+    /// Waits until the channel's queue has no other consumer.
+    async fn subscribe(&self) -> Option<Subscription<OutboundMessage>> {
+        let mut tries = 0;
+        loop {
+            let error = match self.bus.outbound(self.name()).await {
+                Ok(subscription) => return Some(subscription),
+                Err(BusError::Closed) => return None,
+                Err(error) => error,
+            };
+            tracing::warn!(channel = %self.name(), %error, "cannot read the channel's outbound queue yet");
+            let rest = tokio::time::sleep(pause::growing(FIRST_PAUSE, LONGEST_PAUSE, tries));
+            self.cancel.run_until_cancelled(rest).await?;
+            tries = tries.saturating_add(1);
+        }
+    }
+
+    async fn next(&self, subscription: &mut Subscription<OutboundMessage>) -> Option<Delivery<OutboundMessage>> {
+        let flushed = async {
+            self.flush.cancelled().await;
+            tokio::time::sleep(EMPTY_AFTER).await;
+        };
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => None,
+            delivery = subscription.next() => delivery,
+            () = flushed => None,
+        }
+    }
+
+    fn name(&self) -> &ChannelName {
+        self.channel.name()
+    }
+
+    async fn handle(&mut self, delivery: Delivery<OutboundMessage>) {
+        let settled = if delivery.message.kind.is_durable() {
+            self.deliver(&delivery).await
+        } else {
+            self.show(&delivery.message).await;
+            delivery.settle(Settle::Ack).await
+        };
+        if let Err(error) = settled {
+            let (channel, key) = (self.name(), &delivery.message.key);
+            tracing::error!(%channel, %key, %error, "an outbound message could not be settled");
+        }
+    }
+
+    /// Shows something that may be lost.
+    async fn show(&self, message: &OutboundMessage) {
+        let wanted = {
+            let settings = self.settings.borrow();
+            match message.kind {
+                OutboundKind::Progress => settings.delivery.send_progress,
+                OutboundKind::ToolHint => settings.delivery.send_tool_hints,
+                OutboundKind::Delta { .. } | OutboundKind::StreamEnd { .. } => self.channel.drafts().is_some(),
+                OutboundKind::Final | OutboundKind::Notice => false,
+            }
+        };
+        if !wanted {
+            return;
+        }
+        let showing = async {
+            match (&message.kind, self.channel.drafts()) {
+                (OutboundKind::Delta { .. }, Some(drafts)) => drafts.append(message).await,
+                (OutboundKind::StreamEnd { .. }, Some(drafts)) => drafts.close(message).await,
+                _ => {
+                    for part in self.parts(&Arc::new(message.clone())) {
+                        self.channel.send(&part).await?;
+                    }
+                    Ok(())
+                }
+            }
+        };
+        let in_time = tokio::time::timeout(LOSSY_TIMEOUT, showing);
+        let Some(shown) = self.cancel.run_until_cancelled(in_time).await else { return };
+        let late = || ChannelError::Unavailable("it took too long".to_owned());
+        if let Err(error) = shown.unwrap_or_else(|_| Err(late())) {
+            tracing::debug!(channel = %self.name(), %error, "something on the way was not shown");
+        }
+    }
+
+    /// Sends a message and settles it. An error is the ledger's: the message comes back.
+    async fn deliver(&mut self, delivery: &Delivery<OutboundMessage>) -> Result<(), BusError> {
+        if let Some(pause) = self.waiting.stand_back(&delivery.message) {
+            return delivery.settle(Settle::RetryIn(pause)).await;
+        }
+        if delivery.in_doubt && !matches!(self.channel.guarantee(), DeliveryGuarantee::Idempotent { .. }) {
+            let why = format!("sending part {} was interrupted: the platform may have it", delivery.parts_sent + 1);
+            return self.end(delivery, Settle::Uncertain(why)).await;
+        }
+        let message = Arc::new(delivery.message.clone());
+        let parts = self.parts(&message);
+        if parts.is_empty() {
+            return self.end(delivery, Settle::Discard("there is nothing to show in it".to_owned())).await;
+        }
+        delivery.settle(Settle::Begin).await?;
+        for part in parts.iter().filter(|part| part.index >= delivery.parts_sent) {
+            match self.send(part).await {
+                Outcome::Sent => delivery.settle(Settle::PartSent(part.index)).await?,
+                Outcome::Failed(error) => return self.failed(delivery, &error).await,
+                Outcome::Abandoned => return Ok(()),
+            }
+        }
+        if message.kind == OutboundKind::Final {
+            self.typing.stop(&message.chat_id, &message.delivery);
+        }
+        self.end(delivery, Settle::Ack).await
+    }
+
+    /// Settles for good.
+    async fn end(&mut self, delivery: &Delivery<OutboundMessage>, outcome: Settle) -> Result<(), BusError> {
+        let (channel, key) = (self.name(), &delivery.message.key);
+        match &outcome {
+            Settle::Fail(why) => tracing::error!(%channel, %key, why, "a message could not be sent"),
+            Settle::Uncertain(why) => tracing::error!(%channel, %key, why, "nobody knows whether a message was sent"),
+            _ => {}
+        }
+        self.waiting.settled(&delivery.message);
+        delivery.settle(outcome).await
+    }
+
+    /// Decides what follows a failed send.
+    async fn failed(&mut self, delivery: &Delivery<OutboundMessage>, error: &ChannelError) -> Result<(), BusError> {
+        match error.recovery() {
+            SendRecovery::Retry { after } => {
+                let record = self.waiting.failed_again(&delivery.message);
+                let (retries, patience) = {
+                    let settings = self.settings.borrow();
+                    (settings.delivery.send_max_retries, settings.delivery.send_patience())
+                };
+                if record.tries > retries && record.since.elapsed() >= patience {
+                    let why = format!("{error} (tried {} times)", record.tries);
+                    return self.end(delivery, Settle::Fail(why)).await;
+                }
+                let pause = after.unwrap_or_else(|| pause::growing(FIRST_PAUSE, LONGEST_PAUSE, record.tries - 1));
+                tracing::warn!(channel = %self.name(), key = %delivery.message.key, %error, "a message will be sent again");
+                self.waiting.wait(&delivery.message, record, pause);
+                delivery.settle(Settle::RetryIn(pause)).await
+            }
+            SendRecovery::Uncertain => self.end(delivery, Settle::Uncertain(error.to_string())).await,
+            SendRecovery::GiveUp => self.end(delivery, Settle::Fail(error.to_string())).await,
+        }
+    }
+
+    async fn send(&self, part: &OutboundPart) -> Outcome {
+        let timeout = self.settings.borrow().delivery.send_timeout();
+        let stopped = async {
+            self.cancel.cancelled().await;
+            tokio::time::sleep(LAST_SEND).await;
+        };
+        tokio::select! {
+            sent = self.channel.send(part) => match sent {
+                Ok(_) => Outcome::Sent,
+                Err(error) => Outcome::Failed(error),
+            },
+            () = tokio::time::sleep(timeout) => {
+                Outcome::Failed(ChannelError::Ambiguous(format!("no answer within {} s", timeout.as_secs())))
+            }
+            () = stopped => Outcome::Abandoned,
+        }
+    }
+
+    /// The parts of a message; one without text when only files or buttons are to be shown.
+    fn parts(&self, message: &Arc<OutboundMessage>) -> Vec<OutboundPart> {
+        let mut rendered = render(&message.content, self.channel.text_style());
+        if rendered.is_empty() && !(message.media.is_empty() && message.buttons.is_empty()) {
+            rendered.push(RenderedPart { text: String::new(), plain: String::new() });
+        }
+        let count = u32::try_from(rendered.len()).unwrap_or(u32::MAX);
+        let parts = (0..count).zip(rendered);
+        parts
+            .map(|(index, part)| OutboundPart {
+                message: Arc::clone(message),
+                index,
+                count,
+                text: part.text,
+                plain: part.plain,
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,31 @@
+//! Growing pauses with jitter, so that many who failed together do not come back together.
+
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::time::Duration;
+
+/// The pause before try number `tries` (from 0): doubled every time, at most `most`, and up to a
+/// quarter longer by chance.
+pub(crate) fn growing(first: Duration, most: Duration, tries: u32) -> Duration {
+    let pause = first.saturating_mul(2_u32.saturating_pow(tries.min(16))).min(most);
+    pause + pause.mul_f64(chance() / 4.0)
+}
+
+/// A number from 0 to 1. Hash seeds are random enough for pauses.
+fn chance() -> f64 {
+    let random = RandomState::new().build_hasher().finish();
+    f64::from(u32::try_from(random >> 32).unwrap_or_default()) / f64::from(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_most() {
+        for (tries, seconds) in [(0, 1), (1, 2), (2, 4), (6, 60), (1000, 60)] {
+            let pause = growing(Duration::from_secs(1), Duration::from_secs(60), tries);
+            let least = Duration::from_secs(seconds);
+            assert!(pause >= least && pause <= least * 5 / 4, "{tries}: {pause:?}");
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! The manager with a channel that records, on the in-process bus and paused time.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests stop at the first surprise")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nanobot_bus::{Bus, EntryState, Ledger, LedgerFilter, MemoryBus, Queue, Settle};
+use nanobot_channel::{
+    Admission, Channel, ChannelError, ChatKind, DeliveryGuarantee, Dialect, InboundMessage, Measure, OutboundKey,
+    OutboundKind, OutboundMessage, TextStyle,
+};
+use nanobot_channels::{
+    AllowFrom, ChannelManager, ChannelManagerParts, ChannelSettings, DeliverySettings, HealthState, ManagedChannel,
+    MediaSettings,
+};
+use nanobot_testkit::RecordingChannel;
+use nanobot_testkit::channel::SendFault;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// A manager with what it is made of.
+struct Fixture {
+    bus: MemoryBus,
+    channels: Vec<Arc<RecordingChannel>>,
+    settings: watch::Sender<ChannelSettings>,
+    manager: ChannelManager,
+}
+
+fn everyone() -> ChannelSettings {
+    let delivery = DeliverySettings { send_patience_s: 0, ..DeliverySettings::default() };
+    ChannelSettings { allow_from: AllowFrom::listed(["*"]), delivery }
+}
+
+fn start(channels: Vec<RecordingChannel>) -> Fixture {
+    start_on(MemoryBus::new(), channels)
+}
+
+fn start_on(bus: MemoryBus, channels: Vec<RecordingChannel>) -> Fixture {
+    let channels: Vec<_> = channels.into_iter().map(Arc::new).collect();
+    let (settings, receiver) = watch::channel(everyone());
+    let managed = channels
+        .iter()
+        .map(|channel| ManagedChannel { channel: Arc::clone(channel) as Arc<dyn Channel>, settings: receiver.clone() })
+        .collect();
+    let manager = ChannelManager::start(&ChannelManagerParts {
+        bus: Arc::new(bus.clone()),
+        ledger: Arc::new(bus.clone()),
+        channels: managed,
+        refused: vec![("broken".into(), "no token".to_owned())],
+        media: MediaSettings::below("unused"),
+        cancel: CancellationToken::new(),
+        tasks: TaskTracker::new(),
+    })
+    .unwrap();
+    Fixture { bus, channels, settings, manager }
+}
+
+fn outbound(channel: &str, chat: &str, number: u32, content: &str, kind: OutboundKind) -> OutboundMessage {
+    let inbound = InboundMessage::text(channel, "ann", chat, "");
+    let key = OutboundKey { turn: format!("turn-{chat}").into(), position: number };
+    OutboundMessage::in_reply_to(&inbound, key, kind, content.to_owned())
+}
+
+fn reply(chat: &str, number: u32, content: &str) -> OutboundMessage {
+    outbound("chat", chat, number, content, OutboundKind::Final)
+}
+
+fn unreachable() -> SendFault {
+    SendFault::Refuse(ChannelError::Unavailable("no route".to_owned()))
+}
+
+impl Fixture {
+    async fn publish(&self, message: OutboundMessage) {
+        self.bus.publish_outbound(message).await.unwrap();
+    }
+
+    /// Every outbound message and where it stands, oldest first.
+    async fn ledger(&self) -> Vec<(String, EntryState, Option<String>)> {
+        let entries = self.bus.list(Queue::Outbound, LedgerFilter::All, 100).await.unwrap();
+        let lines = entries.into_iter().rev();
+        lines.map(|entry| (entry.outbound.unwrap().content, entry.state, entry.why)).collect()
+    }
+
+    /// Waits until no outbound message is open.
+    async fn settled(&self) -> Vec<(String, EntryState, Option<String>)> {
+        let until = Instant::now() + Duration::from_hours(2);
+        while Instant::now() < until {
+            if self.bus.list(Queue::Outbound, LedgerFilter::Open, 1).await.unwrap().is_empty() {
+                return self.ledger().await;
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        panic!("still open: {:?}", self.ledger().await);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_is_split_sent_in_order_and_settled() {
+    let style = TextStyle { dialect: Dialect::Plain, measure: Measure::CodePoints, limit: 10 };
+    let fixture = start(vec![RecordingChannel::new("chat").with_style(style)]);
+    fixture.publish(reply("1", 0, "**first**\n\nsecond\n\nthird")).await;
+    let ledger = fixture.settled().await;
+    assert_eq!(ledger[0].1, EntryState::Sent);
+    let parts = fixture.channels[0].parts();
+    let seen: Vec<_> = parts.iter().map(|part| (part.index, part.count, part.text.as_str())).collect();
+    assert_eq!(seen, [(0, 3, "first"), (1, 3, "second"), (2, 3, "third")]);
+    assert!(fixture.manager.stop().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_part_is_tried_again_from_where_it_failed_and_other_chats_go_on() {
+    let style = TextStyle { dialect: Dialect::Plain, measure: Measure::CodePoints, limit: 6 };
+    let fixture = start(vec![RecordingChannel::new("chat").with_style(style)]);
+    let channel = &fixture.channels[0];
+    fixture.publish(outbound("chat", "9", 0, "zero", OutboundKind::Notice)).await;
+    channel.wait_for_parts(1).await.unwrap();
+    channel.fail_next(unreachable());
+    let began = Instant::now();
+    fixture.publish(reply("1", 0, "one\n\ntwo")).await;
+    fixture.publish(reply("1", 1, "three")).await;
+    fixture.publish(reply("1", 2, "four")).await;
+    fixture.publish(reply("2", 0, "other")).await;
+    channel.wait_for_parts(2).await.unwrap();
+    assert!(began.elapsed() < Duration::from_secs(1), "the other chat waited");
+    fixture.settled().await;
+    assert_eq!(channel.texts(), ["zero", "other", "one", "two", "three", "four"]);
+    assert!(began.elapsed() >= Duration::from_secs(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_platform_names_the_pause_and_the_retries_end() {
+    let fixture = start(vec![RecordingChannel::new("chat")]);
+    let channel = &fixture.channels[0];
+    channel.fail_next(SendFault::Refuse(ChannelError::RateLimited { retry_after: Duration::from_secs(40) }));
+    for _ in 0..3 {
+        channel.fail_next(unreachable());
+    }
+    let began = Instant::now();
+    fixture.publish(reply("1", 0, "lost")).await;
+    let ledger = fixture.settled().await;
+    let why = "the platform cannot be reached: no route (tried 4 times)".to_owned();
+    assert_eq!(ledger, [("lost".to_owned(), EntryState::Failed, Some(why))]);
+    assert!(began.elapsed() >= Duration::from_secs(40 + 2 + 4));
+    assert_eq!(channel.attempts(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_have_been_sent_is_not_sent_again() {
+    let fixture = start(vec![RecordingChannel::new("chat")]);
+    let channel = &fixture.channels[0];
+    channel.fail_next(SendFault::TakeThenFail(ChannelError::Ambiguous("reset".to_owned())));
+    channel.fail_next(SendFault::Refuse(ChannelError::NotFound("chat 1".to_owned())));
+    channel.fail_next(SendFault::Hang);
+    for (number, content) in (0..).zip(["maybe", "gone", "hung", "", "fine"]) {
+        fixture.publish(reply("1", number, content)).await;
+    }
+    let ledger = fixture.settled().await;
+    let states: Vec<_> = ledger.iter().map(|(content, state, _)| (content.as_str(), *state)).collect();
+    let expected = [
+        ("maybe", EntryState::Uncertain),
+        ("gone", EntryState::Failed),
+        ("hung", EntryState::Uncertain),
+        ("", EntryState::Expired),
+        ("fine", EntryState::Sent),
+    ];
+    assert_eq!(states, expected);
+    assert_eq!(channel.texts(), ["maybe", "fine"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn doubt_after_a_crash_is_resolved_by_the_guarantee() {
+    let table = [
+        (DeliveryGuarantee::Idempotent { window: None }, EntryState::Sent, 1),
+        (DeliveryGuarantee::BestEffort, EntryState::Uncertain, 0),
+    ];
+    for (guarantee, state, sent) in table {
+        let bus = MemoryBus::new();
+        bus.publish_outbound(reply("1", 0, "text")).await.unwrap();
+        let mut crashed = bus.outbound(&"chat".into()).await.unwrap();
+        crashed.next().await.unwrap().settle(Settle::Begin).await.unwrap();
+        drop(crashed);
+        let fixture = start_on(bus, vec![RecordingChannel::new("chat").with_guarantee(guarantee)]);
+        assert_eq!(fixture.settled().await[0].1, state, "{guarantee:?}");
+        assert_eq!(fixture.channels[0].parts().len(), sent, "{guarantee:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_channel_that_hangs_delays_no_other() {
+    let fixture = start(vec![RecordingChannel::new("chat"), RecordingChannel::new("other")]);
+    fixture.channels[0].fail_next(SendFault::Hang);
+    let began = Instant::now();
+    fixture.publish(reply("1", 0, "hangs")).await;
+    fixture.publish(outbound("other", "2", 0, "goes", OutboundKind::Final)).await;
+    fixture.channels[1].wait_for_parts(1).await.unwrap();
+    assert!(began.elapsed() < Duration::from_secs(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_to_a_channel_that_is_not_there_fails_visibly() {
+    let fixture = start(vec![RecordingChannel::new("chat")]);
+    fixture.publish(outbound("nowhere", "1", 0, "text", OutboundKind::Final)).await;
+    let why = "no channel called `nowhere` is configured and enabled here".to_owned();
+    assert_eq!(fixture.settled().await, [("text".to_owned(), EntryState::Failed, Some(why))]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_shown_on_the_way_follows_the_settings() {
+    let fixture = start(vec![RecordingChannel::new("chat")]);
+    let channel = &fixture.channels[0];
+    let offer = |kind, content: &str| fixture.bus.offer(outbound("chat", "1", 0, content, kind));
+    let stream = || "s".into();
+    fixture.publish(outbound("chat", "1", 1, "begin", OutboundKind::Notice)).await;
+    channel.wait_for_parts(1).await.unwrap();
+    offer(OutboundKind::Progress, "thinking");
+    offer(OutboundKind::ToolHint, "exec(\"ls\")");
+    offer(OutboundKind::Delta { stream: stream() }, "do");
+    offer(OutboundKind::StreamEnd { stream: stream(), resuming: false }, "");
+    fixture.publish(reply("1", 2, "done")).await;
+    channel.wait_for_parts(3).await.unwrap();
+    assert_eq!(channel.texts(), ["begin", "thinking", "done"]);
+    let drafts: Vec<_> = channel.draft_events().into_iter().map(|draft| draft.kind).collect();
+    let expected =
+        [OutboundKind::Delta { stream: stream() }, OutboundKind::StreamEnd { stream: stream(), resuming: false }];
+    assert_eq!(drafts, expected);
+    fixture.settings.send_modify(|settings| {
+        settings.delivery.send_progress = false;
+        settings.delivery.send_tool_hints = true;
+    });
+    offer(OutboundKind::Progress, "thinking");
+    offer(OutboundKind::ToolHint, "exec(\"ls\")");
+    channel.wait_for_parts(4).await.unwrap();
+    assert_eq!(channel.texts()[3], "exec(\"ls\")");
+}
+
+#[tokio::test(start_paused = true)]
+async fn strangers_are_kept_out_and_a_change_of_the_list_works_at_once() {
+    let fixture = start(vec![RecordingChannel::new("chat").without_abilities()]);
+    let allow = |list| fixture.settings.send_modify(|settings| settings.allow_from = list);
+    let say = async |id: &str| {
+        let mut message = InboundMessage::text("forged", "ann", "1", "hi");
+        message.id = Some(id.into());
+        fixture.channels[0].receive(message, ChatKind::Direct).await.unwrap()
+    };
+    allow(AllowFrom::Unset);
+    assert_eq!(say("1").await, Admission::NotAllowed);
+    allow(AllowFrom::listed(["ann"]));
+    assert_eq!(say("1").await, Admission::Accepted);
+    assert_eq!(say("1").await, Admission::Duplicate);
+    allow(AllowFrom::listed(["bob"]));
+    assert_eq!(say("2").await, Admission::NotAllowed);
+    let mut inbound = fixture.bus.inbound().await.unwrap();
+    let first = inbound.next().await.unwrap();
+    assert_eq!(first.message.channel, "chat".into());
+    allow(AllowFrom::listed(["*"]));
+    fixture.manager.close_intake();
+    assert_eq!(say("3").await, Admission::ShuttingDown);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_ledger_means_later() {
+    let fixture = start_on(MemoryBus::bounded(1), vec![RecordingChannel::new("chat")]);
+    let say = async |text: &str| {
+        let message = InboundMessage::text("chat", "ann", "1", text);
+        fixture.channels[0].receive(message, ChatKind::Direct).await.unwrap()
+    };
+    assert_eq!(say("a").await, Admission::Accepted);
+    assert_eq!(say("b").await, Admission::TryLater);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_typing_indicator_lasts_from_acceptance_to_the_reply() {
+    let fixture = start(vec![RecordingChannel::new("chat")]);
+    let channel = &fixture.channels[0];
+    channel.receive(InboundMessage::text("chat", "ann", "1", "hi"), ChatKind::Direct).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(8500)).await;
+    assert_eq!(channel.typing_shown(), ["1", "1", "1"].map(Into::into));
+    fixture.publish(reply("1", 0, "done")).await;
+    fixture.settled().await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(channel.typing_shown().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_channel_that_ends_is_started_again_and_one_that_cannot_work_is_not() {
+    let fixture = start(vec![RecordingChannel::new("chat")]);
+    let channel = &fixture.channels[0];
+    let health = |fixture: &Fixture| fixture.manager.health().snapshot()["chat"].clone();
+    channel.wait_for_runs(1).await.unwrap();
+    assert_eq!(health(&fixture), HealthState::Running);
+    let broken = fixture.manager.health().snapshot()["broken"].clone();
+    assert_eq!(broken, HealthState::Failed { why: "no token".to_owned() });
+
+    let mut watched = fixture.manager.health().subscribe();
+    watched.mark_unchanged();
+    channel.crash(ChannelError::Unavailable("no route".to_owned()));
+    watched.changed().await.unwrap();
+    let HealthState::Degraded { why, .. } = health(&fixture) else { panic!("{:?}", health(&fixture)) };
+    assert_eq!(why, "the platform cannot be reached: no route");
+    channel.wait_for_runs(2).await.unwrap();
+    assert_eq!(health(&fixture), HealthState::Running);
+
+    // It gives no sign of life from here on: it is stopped and started as a whole.
+    let began = Instant::now();
+    channel.wait_for_runs(3).await.unwrap_err();
+    fixture.settings.send_modify(|settings| settings.delivery.alive_within_s = 5);
+    tokio::time::sleep(Duration::from_mins(3)).await;
+    assert!(channel.runs() > 3, "{} runs after {:?}", channel.runs(), began.elapsed());
+
+    channel.crash(ChannelError::Auth("revoked".to_owned()));
+    tokio::time::sleep(Duration::from_mins(10)).await;
+    let why = "the platform refuses the credentials: revoked".to_owned();
+    assert_eq!(health(&fixture), HealthState::Failed { why });
+    assert!(fixture.manager.stop().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flush_sends_what_is_there_and_leaves_what_cannot_go() {
+    let fixture = start(vec![RecordingChannel::new("chat")]);
+    let channel = &fixture.channels[0];
+    channel.fail_next(SendFault::Refuse(ChannelError::RateLimited { retry_after: Duration::from_mins(5) }));
+    fixture.publish(reply("1", 0, "later")).await;
+    fixture.publish(reply("2", 0, "now")).await;
+    let began = Instant::now();
+    assert!(fixture.manager.flush(Duration::from_secs(5)).await);
+    assert!(began.elapsed() < Duration::from_secs(1));
+    assert!(fixture.manager.stop().await);
+    let ledger = fixture.bus.list(Queue::Outbound, LedgerFilter::Open, 10).await.unwrap();
+    assert_eq!(ledger.into_iter().map(|entry| entry.outbound.unwrap().content).collect::<Vec<_>>(), ["later"]);
+    assert_eq!(channel.texts(), ["now"]);
+}
