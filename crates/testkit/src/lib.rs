@@ -22,7 +22,7 @@ pub use channel::RecordingChannel;
 pub use error::TestkitError;
 pub use model_server::ModelServer;
 pub use provider::ScriptedProvider;
-pub use reply::{Reply, ScriptedCall};
+pub use reply::{Gate, Reply, ScriptedCall};
 pub use sync::WAIT_LIMIT;
 pub use telegram::TelegramFake;
 pub use websocket::WebSocketClient;

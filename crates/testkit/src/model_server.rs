@@ -86,7 +86,7 @@ impl ModelServer {
         let handler = Arc::clone(&shared);
         let server = Server::start(move |request| {
             let shared = Arc::clone(&handler);
-            async move { shared.answer(request) }
+            async move { shared.answer(request).await }
         })
         .await?;
         Ok(Self { server, shared })
@@ -146,7 +146,7 @@ impl ModelServer {
 }
 
 impl Shared {
-    fn answer(&self, request: Request) -> Response {
+    async fn answer(&self, request: Request) -> Response {
         let path = request.path();
         let api = if path.ends_with("/chat/completions") {
             Api::OpenAi
@@ -175,7 +175,10 @@ impl Shared {
             return failure(api, number, &plain_failure(500, "the script has no reply left"));
         };
         let echo = Echo::of(number, &request);
-        match reply.0 {
+        if let Some(gate) = &reply.gate {
+            gate.passed().await;
+        }
+        match reply.shape {
             Shape::Hang => Response::headless(vec![Step::Hang]),
             Shape::Raw(response) => response,
             Shape::Failure(scripted) => failure(api, number, &scripted),

@@ -90,7 +90,10 @@ impl Provider for ScriptedProvider {
         let Some(reply) = self.script.next(&request) else {
             return Err(ProviderError::BadRequest("the script has no reply left".to_owned()));
         };
-        match reply.0 {
+        if let Some(gate) = &reply.gate {
+            gate.passed().await;
+        }
+        match reply.shape {
             Shape::Hang => std::future::pending().await,
             Shape::Raw(_) => Err(ProviderError::Malformed("raw bytes cannot be answered in process".to_owned())),
             Shape::Failure(failure) => Err(error_of(&failure)),
@@ -152,6 +155,7 @@ fn finish_of(reason: &str) -> FinishReason {
         "tool_calls" => FinishReason::ToolCalls,
         "length" => FinishReason::Length,
         "content_filter" => FinishReason::ContentFilter,
+        "model_context_window_exceeded" => FinishReason::ContextOverflow,
         _ => FinishReason::Stop,
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use nanobot_types::Usage;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use crate::TestkitError;
 use crate::corpus::Row;
@@ -15,7 +16,10 @@ use crate::http::Response;
 
 /// One answer of a scripted model.
 #[derive(Clone, Debug)]
-pub struct Reply(pub(crate) Shape);
+pub struct Reply {
+    pub(crate) shape: Shape,
+    pub(crate) gate: Option<Gate>,
+}
 
 #[derive(Clone, Debug)]
 pub(crate) enum Shape {
@@ -23,6 +27,27 @@ pub(crate) enum Shape {
     Failure(Failure),
     Raw(Response),
     Hang,
+}
+
+/// Holds replies back until a test opens it: how tests act in the middle of a model call.
+#[derive(Clone, Debug, Default)]
+pub struct Gate(CancellationToken);
+
+impl Gate {
+    /// A closed gate.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lets every reply behind it go, now and later.
+    pub fn open(&self) {
+        self.0.cancel();
+    }
+
+    pub(crate) async fn passed(&self) {
+        self.0.cancelled().await;
+    }
 }
 
 /// A well-formed message and how its delivery ends.
@@ -110,7 +135,7 @@ impl Reply {
         I: IntoIterator,
         I::Item: Into<String>,
     {
-        Self(Shape::Answer(Box::new(Answer {
+        Self::of(Shape::Answer(Box::new(Answer {
             reasoning: None,
             deltas: deltas.into_iter().map(Into::into).collect(),
             delay: Duration::ZERO,
@@ -137,33 +162,33 @@ impl Reply {
     #[must_use]
     pub fn error(status: u16, message: impl Into<String>) -> Self {
         let body = FailureBody::Message { text: message.into(), code: None };
-        Self(Shape::Failure(Failure { status, headers: Vec::new(), body }))
+        Self::of(Shape::Failure(Failure { status, headers: Vec::new(), body }))
     }
 
     /// An error status whose error object also has a code, such as `insufficient_quota`.
     #[must_use]
     pub fn error_code(status: u16, code: impl Into<String>, message: impl Into<String>) -> Self {
         let body = FailureBody::Message { text: message.into(), code: Some(code.into()) };
-        Self(Shape::Failure(Failure { status, headers: Vec::new(), body }))
+        Self::of(Shape::Failure(Failure { status, headers: Vec::new(), body }))
     }
 
     /// A status with exactly this body.
     #[must_use]
     pub fn status(status: u16, content_type: impl Into<String>, body: impl Into<String>) -> Self {
         let body = FailureBody::Exactly { content_type: content_type.into(), text: body.into() };
-        Self(Shape::Failure(Failure { status, headers: Vec::new(), body }))
+        Self::of(Shape::Failure(Failure { status, headers: Vec::new(), body }))
     }
 
     /// Never answers, not even with a status line.
     #[must_use]
     pub fn hang() -> Self {
-        Self(Shape::Hang)
+        Self::of(Shape::Hang)
     }
 
     /// Exactly this on the socket. In process it is a malformed answer.
     #[must_use]
     pub fn raw(response: Response) -> Self {
-        Self(Shape::Raw(response))
+        Self::of(Shape::Raw(response))
     }
 
     /// The `http` object of a corpus row.
@@ -231,15 +256,25 @@ impl Reply {
     /// An error with one more header field, such as `retry-after`.
     #[must_use]
     pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        if let Shape::Failure(failure) = &mut self.0 {
+        if let Shape::Failure(failure) = &mut self.shape {
             failure.headers.push((name.into(), value.into()));
         }
         self
     }
 
+    /// The same, held back until the gate opens.
+    #[must_use]
+    pub fn after(self, gate: &Gate) -> Self {
+        Self { gate: Some(gate.clone()), ..self }
+    }
+
+    fn of(shape: Shape) -> Self {
+        Self { shape, gate: None }
+    }
+
     /// Applies to answers only: what has no message has nothing to change.
     fn answer(mut self, change: impl FnOnce(&mut Answer)) -> Self {
-        if let Shape::Answer(answer) = &mut self.0 {
+        if let Shape::Answer(answer) = &mut self.shape {
             change(answer);
         }
         self

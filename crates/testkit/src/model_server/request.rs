@@ -1,8 +1,24 @@
 //! A recorded request and the questions that scripts ask of it.
 
+use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::http::Request;
+
+/// The mark as compact JSON has it: never the first member of its block.
+const CACHE_MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
+
+/// The parts of a body that a prompt cache covers, unparsed.
+#[derive(Deserialize)]
+struct RawBody<'a> {
+    #[serde(borrow, default)]
+    tools: Vec<&'a RawValue>,
+    #[serde(borrow)]
+    system: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    messages: Vec<&'a RawValue>,
+}
 
 /// Which vendor's shape a request has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +90,16 @@ impl ModelRequest {
     pub fn tool_results(&self) -> Vec<String> {
         let newest = self.messages().rsplit(|message| role(message) == "assistant").next().unwrap_or_default();
         newest.iter().flat_map(results_of).collect()
+    }
+
+    /// What the vendor's cache sees, each element as its exact bytes without cache marks: the tools, then
+    /// the system prompt, then the messages. A request keeps the cache warm when the prompt of the one
+    /// before it is a prefix of its own.
+    #[must_use]
+    pub fn prompt(&self) -> Vec<String> {
+        let Ok(body) = serde_json::from_slice::<RawBody<'_>>(&self.http.body) else { return Vec::new() };
+        let elements = body.tools.into_iter().chain(body.system).chain(body.messages);
+        elements.map(|element| element.get().replace(CACHE_MARK, "")).collect()
     }
 
     /// Names of the offered tools in order.

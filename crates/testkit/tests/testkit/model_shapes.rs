@@ -1,7 +1,7 @@
 //! One reply, four shapes.
 
 use nanobot_testkit::model_server::Api;
-use nanobot_testkit::{ModelServer, Reply, ScriptedCall};
+use nanobot_testkit::{Gate, ModelServer, Reply, ScriptedCall};
 use nanobot_types::Usage;
 use serde_json::{Value, json};
 
@@ -154,6 +154,37 @@ async fn requests_are_recorded_exactly() {
     assert_eq!(request.http.header("x-mine"), Some("1"));
     client().get(format!("{}/models", server.base_url())).send().await.unwrap();
     assert_eq!(server.other_requests().first().unwrap().path(), "/v1/models");
+}
+
+#[tokio::test]
+async fn the_prompt_is_compared_byte_by_byte() {
+    let server = ModelServer::answering(|_| Reply::text("ok")).await.unwrap();
+    let first = r#"{"model":"m","max_tokens":9,"messages":[{"role":"user","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}]}],"system":"s"}"#;
+    let second = r#"{"model":"m","max_tokens":9,"system":"s","messages":[{"role":"user","content":[{"type":"text","text":"a"}]},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]}"#;
+    let third = second
+        .replace(r#""role":"user","content":[{"#, r#""content":[{"#)
+        .replace(r#""a"}]"#, r#""a"}],"role":"user""#);
+    for body in [first, second, &third] {
+        let request =
+            client().post(format!("{}/messages", server.base_url())).header("anthropic-version", "2023-06-01");
+        assert_eq!(request.body(body.to_owned()).send().await.unwrap().status(), 200, "{body}");
+    }
+    let prompts: Vec<_> = server.requests().iter().map(|request| request.prompt()).collect();
+    assert_eq!(prompts[0], [r#""s""#, r#"{"role":"user","content":[{"type":"text","text":"a"}]}"#]);
+    assert!(prompts[1].starts_with(&prompts[0]));
+    assert!(!prompts[2].starts_with(&prompts[0]), "another order of members is other bytes");
+}
+
+#[tokio::test]
+async fn a_gate_holds_an_answer_back() {
+    let gate = Gate::new();
+    let server = ModelServer::scripted([Reply::text("late").after(&gate)]).await.unwrap();
+    let body = json!({"messages": [{"role": "user", "content": "hi"}]});
+    let (answer, ()) = tokio::join!(ask(&server, "/chat/completions", body), async {
+        server.wait_for(1).await.unwrap();
+        gate.open();
+    });
+    assert!(answer.contains("late"), "{answer}");
 }
 
 #[tokio::test]
