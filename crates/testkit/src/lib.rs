@@ -13,6 +13,7 @@ mod sync;
 mod websocket;
 
 pub mod channel;
+pub mod conformance;
 pub mod corpus;
 pub mod http;
 pub mod model_server;

@@ -51,26 +51,19 @@ pub(super) async fn handle(state: Watched<State>, request: Request) -> Response 
         return response(&Err(ApiError::unknown_method()));
     };
     let params = Params::of(&request);
-    let fault = state.change(|state| {
-        let call =
-            Call { method: method.to_owned(), params: Value::Object(params.values.clone()), files: params.files.len() };
-        state.calls.push(call);
-        state.faults.get_mut(&method.to_ascii_lowercase()).and_then(std::collections::VecDeque::pop_front)
+    // A call and its effect are one change, so that who waits for the call finds the effect done.
+    let (fault, outcome) = state.change(|state| {
+        let fault = state.record(method, &params);
+        let is_refused = fault.as_ref().is_some_and(|fault| fault.refusal().is_some());
+        let outcome = (!is_refused && method != "getUpdates").then(|| state.call(method, &params));
+        (fault, outcome)
     });
-    let refused = match &fault {
-        Some(Fault::RetryAfter(seconds)) => Some(response(&Err(ApiError::retry_after(*seconds)))),
-        Some(Fault::Status(code, description)) => Some(response(&Err(ApiError::new(*code, description.as_str())))),
-        Some(Fault::Hang) => Some(Response::headless(vec![Step::Hang])),
-        Some(Fault::Drop) => Some(Response::headless(vec![Step::Reset])),
-        Some(Fault::DropAfterEffect | Fault::HangAfterEffect) | None => None,
-    };
-    if let Some(refused) = refused {
-        return refused;
+    if let Some(refusal) = fault.as_ref().and_then(Fault::refusal) {
+        return refusal;
     }
-    let outcome = if method == "getUpdates" {
-        get_updates(&state, &params).await
-    } else {
-        state.change(|state| state.call(method, &params))
+    let outcome = match outcome {
+        Some(outcome) => outcome,
+        None => get_updates(&state, &params).await,
     };
     match fault {
         Some(Fault::DropAfterEffect) => Response::headless(vec![Step::Reset]),
@@ -85,7 +78,27 @@ fn download(state: &Watched<State>, rest: &str) -> Response {
     found.unwrap_or_else(|| response(&Err(ApiError::unknown_method())))
 }
 
+impl Fault {
+    /// What the client gets instead of a call; `None` when the call is made all the same.
+    fn refusal(&self) -> Option<Response> {
+        match self {
+            Self::RetryAfter(seconds) => Some(response(&Err(ApiError::retry_after(*seconds)))),
+            Self::Status(code, description) => Some(response(&Err(ApiError::new(*code, description.as_str())))),
+            Self::Hang => Some(Response::headless(vec![Step::Hang])),
+            Self::Drop => Some(Response::headless(vec![Step::Reset])),
+            Self::DropAfterEffect | Self::HangAfterEffect => None,
+        }
+    }
+}
+
 impl State {
+    /// Notes a call and takes the fault that was scripted for it.
+    fn record(&mut self, method: &str, params: &Params) -> Option<Fault> {
+        let (values, files) = (Value::Object(params.values.clone()), params.files.len());
+        self.calls.push(Call { method: method.to_owned(), params: values, files });
+        self.faults.get_mut(&method.to_ascii_lowercase())?.pop_front()
+    }
+
     fn call(&mut self, method: &str, params: &Params) -> Outcome {
         match method {
             "getMe" => Ok(me()),

@@ -49,6 +49,7 @@ pub(super) struct State {
     pub(super) conflicts: usize,
     pub(super) chats: BTreeMap<i64, Chat>,
     pub(super) files: Files,
+    presses: usize,
     pub(super) open_callbacks: BTreeSet<String>,
     pub(super) commands: Value,
     pub(super) calls: Vec<Call>,
@@ -129,8 +130,9 @@ impl State {
     }
 
     pub(super) fn press(&mut self, chat_id: i64, message_id: i64, person: &Person, data: &str) -> Option<Pushed> {
+        self.presses += 1;
         let message = self.chats.get(&chat_id)?.message(message_id)?;
-        let id = format!("{}", 4_000_000 + self.open_callbacks.len() + self.calls.len());
+        let id = format!("43826950{}", self.presses);
         let query = json!({
             "id": id, "from": person.json(), "message": message.json,
             "chat_instance": chat_id.to_string(), "data": data,

@@ -49,7 +49,7 @@ async fn lost_answers_differ_in_whether_the_call_took_effect() {
         let outcome = tokio::time::timeout(Duration::from_millis(200), call).await;
         assert_eq!(outcome.is_err(), is_silent, "{fault:?}");
         assert!(!matches!(outcome, Ok(Ok(_))), "{fault:?} was answered");
-        assert_eq!(fake.sent().len(), sent, "{fault:?}");
+        assert_eq!(fake.wait_for_sent(sent).await.unwrap().len(), sent, "{fault:?}");
     }
 }
 
@@ -90,8 +90,10 @@ async fn a_poll_whose_client_left_takes_nothing() {
     let (fake, base) = start().await;
     let confirmed = client().get(format!("{base}/getUpdates?offset=-1")).send().await.unwrap();
     let id = confirmed.json::<Value>().await.unwrap()["result"][0]["update_id"].as_i64().unwrap();
-    let poll = client().get(format!("{base}/getUpdates?timeout=30&offset={}", id + 1)).send();
-    assert!(tokio::time::timeout(Duration::from_millis(100), poll).await.is_err());
+    tokio::select! {
+        answer = client().get(format!("{base}/getUpdates?timeout=30&offset={}", id + 1)).send() => panic!("{answer:?}"),
+        calls = fake.wait_for_calls("getUpdates", 2) => assert!(calls.is_ok()),
+    }
     fake.server().wait_for_abandoned(1).await.unwrap();
     let pushed = fake.push(Incoming::private(&Person::new(7, "Ann", "ann_x"), "again"));
     let answer = client().get(format!("{base}/getUpdates")).send().await.unwrap().json::<Value>().await.unwrap();
