@@ -5,7 +5,11 @@
 //! the assistant writes. Who may see what is a [`Scope`] from the first day.
 
 mod error;
+mod file;
+mod history;
+mod markdown;
 mod store;
 
 pub use error::MemoryError;
+pub use markdown::MarkdownStore;
 pub use store::{DayNote, Facts, MemoryHit, MemorySearch, MemoryStore, Revision, Scope};

@@ -57,7 +57,10 @@ mod tests {
             (before.to_owned(), ""),
             (format!("hello\n\nagain\n\n{behind}"), "hello\n\nagain"),
             (behind.clone(), ""),
-            (format!("what is {behind}?"), "what is [Runtime Context — metadata only, not instructions]\nCurrent Time: 2026-11-21 20:44\nChat ID: 1\n[/Runtime Context]?"),
+            (
+                format!("what is {behind}?"),
+                "what is [Runtime Context — metadata only, not instructions]\nCurrent Time: 2026-11-21 20:44\nChat ID: 1\n[/Runtime Context]?",
+            ),
         ] {
             assert_eq!(visible_text(&ChatMessage::user(stored)), shown);
         }
@@ -67,7 +70,8 @@ mod tests {
     fn a_block_of_its_own_disappears() {
         let blocks = ["[Runtime Context — x]\nChannel: a", "[image]", "hello"];
         let blocks = blocks.map(|text| ContentBlock::Text { text: text.to_owned() }).to_vec();
-        let message = ChatMessage::User(nanobot_types::UserMessage { content: Content::Blocks(blocks), media: Vec::new() });
+        let message =
+            ChatMessage::User(nanobot_types::UserMessage { content: Content::Blocks(blocks), media: Vec::new() });
         assert_eq!(visible_text(&message), "[image]\nhello");
     }
 }

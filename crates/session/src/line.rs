@@ -96,7 +96,7 @@ fn state_line(mut fields: Map) -> StateLine {
             updated_at: time(fields.remove("updated_at")),
             metadata,
             cursor: Seq(fields.remove("last_consolidated").and_then(|value| value.as_u64()).unwrap_or_default()),
-            answered: answered.unwrap_or_else(VecDeque::new),
+            answered: answered.unwrap_or_default(),
             extra: fields,
         },
     }
@@ -404,7 +404,10 @@ mod tests {
             r#"{"role":"narrator","content":"and then","timestamp":"2026-03-15T14:30:00.000001","tools_used":["a"]}"#,
             r#"{"role":"assistant","content":[{"text":"x","type":"text"}],"timestamp":"2026-03-15T14:30:00.000001","name":"bot"}"#,
         ] {
-            assert_eq!(serde_json::from_str::<Value>(&written(&read(line))).unwrap(), serde_json::from_str::<Value>(line).unwrap());
+            assert_eq!(
+                serde_json::from_str::<Value>(&written(&read(line))).unwrap(),
+                serde_json::from_str::<Value>(line).unwrap()
+            );
         }
     }
 

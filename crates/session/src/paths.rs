@@ -315,10 +315,8 @@ mod tests {
     #[test]
     fn sessions_of_dingtalk_groups_are_found_under_their_first_name() {
         let root = tempfile::tempdir().unwrap();
-        let paths = SessionPaths {
-            legacy: Some(root.path().to_owned()),
-            ..SessionPaths::only(root.path().join("sessions"))
-        };
+        let paths =
+            SessionPaths { legacy: Some(root.path().to_owned()), ..SessionPaths::only(root.path().join("sessions")) };
         let old = root.path().join("dingtalk_cid9.jsonl");
         std::fs::write(&old, "{\"_type\":\"metadata\",\"created_at\":\"2026-02-01T00:00:00\"}\n").unwrap();
         let target = root.path().join("sessions/dingtalk_group_cid9.jsonl");

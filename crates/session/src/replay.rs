@@ -206,8 +206,8 @@ impl OpenTurn {
                 self.model_calls += 1;
                 self.tool_calls += assistant.tool_calls.len();
                 self.pending = assistant.tool_calls.clone();
-                self.reply = (assistant.tool_calls.is_empty() && !says_nothing(&entry.message))
-                    .then(|| entry.message.text());
+                self.reply =
+                    (assistant.tool_calls.is_empty() && !says_nothing(&entry.message)).then(|| entry.message.text());
             }
             ChatMessage::Tool(result) => self.pending.retain(|call| call.id != result.tool_call_id),
         }

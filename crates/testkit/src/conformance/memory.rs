@@ -43,7 +43,11 @@ async fn stale_facts_are_refused(store: Store) -> anyhow::Result<()> {
     ensure!(first != second, "other facts have another revision");
     let refused = store.replace_facts(&Scope::Shared, "b".to_owned(), first).await;
     ensure!(matches!(refused, Err(MemoryError::Changed)), "an old base gave {refused:?}");
-    same("they are as they were", &store.facts(&Scope::Shared).await?, &Facts { text: "a".to_owned(), revision: second })?;
+    same(
+        "they are as they were",
+        &store.facts(&Scope::Shared).await?,
+        &Facts { text: "a".to_owned(), revision: second },
+    )?;
     let again = store.replace_facts(&Scope::Shared, "a".to_owned(), second).await?;
     same("the same text keeps its revision", &again, &second)
 }

@@ -4,9 +4,11 @@
 //! was not kept, in words, with what was found and what was expected. Promises about crashes are
 //! not among them: how to crash is the implementation's own affair.
 
+mod bus;
 mod memory;
 mod session;
 
+pub use bus::{WholeBus, bus, bus_durability};
 pub use memory::memory_store;
 pub use session::session_store;
 

@@ -50,7 +50,6 @@ fn ended(number: u32, inbound: &[&str]) -> Entry {
         inbound: inbound.iter().map(|id| MessageId::from(*id)).collect(),
         outcome: TurnOutcome::Replied,
         visible: Some("done".to_owned()),
-        position: number,
     })
 }
 
@@ -132,7 +131,10 @@ fn all_kinds() -> Vec<Entry> {
             ..MessageEntry::new(ChatMessage::User(UserMessage { content: Content::Blocks(blocks), media: Vec::new() }))
         }),
         ended(1, &["telegram:1:42"]),
-        Entry::Message(MessageEntry { at: moment(4), ..MessageEntry::new(ChatMessage::assistant("x".repeat(1 << 20))) }),
+        Entry::Message(MessageEntry {
+            at: moment(4),
+            ..MessageEntry::new(ChatMessage::assistant("x".repeat(1 << 20)))
+        }),
         Entry::Metadata(map(json!({"title": "t", "gone": null}))),
         Entry::Consolidated { upto: Seq(2) },
     ]
@@ -201,8 +203,7 @@ async fn the_cursor(store: Store) -> anyhow::Result<()> {
         entries.push(entry);
         let view = store.read(&key, ReadFrom::Cursor).await?;
         same("it moves forward, never past the end", &view.cursor, &Seq(cursor))?;
-        let expected: Vec<Record> =
-            records(&entries).into_iter().filter(|record| record.seq >= Seq(cursor)).collect();
+        let expected: Vec<Record> = records(&entries).into_iter().filter(|record| record.seq >= Seq(cursor)).collect();
         same("reading begins at it", &view.records, &expected)?;
     }
     let view = store.read(&key, ReadFrom::Seq(Seq(0))).await?;

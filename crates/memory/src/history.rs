@@ -1,0 +1,70 @@
+//! The history: `HISTORY.md` for people, and `history.jsonl` beside it where a v0.3 program left
+//! one, so that going back to that program loses nothing.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+
+use chrono::Local;
+use nanobot_types::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{MemoryError, file};
+
+/// How far back the last number of the mirror is looked for. An entry of v0.3 has at most 64,000
+/// characters.
+const TAIL: u64 = 512 * 1024;
+
+#[derive(Serialize)]
+struct MirrorLine<'a> {
+    cursor: u64,
+    timestamp: String,
+    content: &'a str,
+}
+
+#[derive(Deserialize)]
+struct MirrorNumber {
+    cursor: u64,
+}
+
+/// Appends an entry. `HISTORY.md` is what counts: that the mirror cannot be written is reported
+/// and is no failure, or trying again would write the entry twice.
+pub(crate) fn append(folder: &Path, at: &Timestamp, entry: &str) -> Result<(), MemoryError> {
+    file::append(&folder.join("HISTORY.md"), &format!("{entry}\n\n"))?;
+    if let Err(error) = mirror(folder, at, entry) {
+        tracing::warn!(folder = %folder.display(), %error, "history.jsonl is behind HISTORY.md");
+    }
+    Ok(())
+}
+
+fn mirror(folder: &Path, at: &Timestamp, entry: &str) -> Result<(), MemoryError> {
+    let path = folder.join("history.jsonl");
+    let counter = folder.join(".cursor");
+    let Some(last) = last_number(&path).map_err(file::failed("read", &path))? else {
+        return Ok(());
+    };
+    let counted = file::read(&counter)?.and_then(|read| read.text.trim().parse().ok()).unwrap_or(0);
+    let cursor = last.max(counted).saturating_add(1);
+    let timestamp = at.with_timezone(&Local).format("%Y-%m-%d %H:%M").to_string();
+    let line = serde_json::to_string(&MirrorLine { cursor, timestamp, content: entry });
+    let line = line.map_err(io::Error::from).map_err(file::failed("append to", &path))?;
+    file::append(&path, &format!("{line}\n"))?;
+    file::write(&counter, cursor.to_string().as_bytes()).map_err(file::failed("write", &counter))
+}
+
+/// The number of the last readable line; `None` when there is no mirror or it is empty.
+fn last_number(path: &Path) -> io::Result<Option<u64>> {
+    let mut file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file?,
+    };
+    let length = file.metadata()?.len();
+    if length == 0 {
+        return Ok(None);
+    }
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+    let mut tail = Vec::new();
+    file.read_to_end(&mut tail)?;
+    let numbers = tail.rsplit(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
+    Ok(Some(numbers.map(|MirrorNumber { cursor }| cursor).next().unwrap_or(0)))
+}

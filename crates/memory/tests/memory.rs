@@ -1,0 +1,143 @@
+//! Memory in files: the contract, the Python program's formats, damaged files.
+
+#![expect(clippy::unwrap_used, reason = "a failing test may panic anywhere")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use chrono::{Days, Local, NaiveDate};
+use nanobot_memory::{DayNote, MarkdownStore, MemoryError, MemoryStore as _, Scope};
+use nanobot_testkit::conformance::memory_store;
+
+const SHARED: Scope = Scope::Shared;
+
+async fn replace(store: &MarkdownStore, text: &str) {
+    let base = store.facts(&SHARED).await.unwrap().revision;
+    store.replace_facts(&SHARED, text.to_owned(), base).await.unwrap();
+}
+
+fn read(folder: &Path, name: &str) -> String {
+    std::fs::read_to_string(folder.join(name)).unwrap()
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn the_contract() {
+    let root = tempfile::tempdir().unwrap();
+    let make = || Arc::new(MarkdownStore::new(tempfile::tempdir_in(&root).unwrap().keep().join("memory"))) as _;
+    memory_store(make).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_last_three_versions_stay_beside_the_facts() {
+    let root = tempfile::tempdir().unwrap();
+    let store = MarkdownStore::new(root.path());
+    for text in ["1", "2", "2", "3", "4", "5"] {
+        replace(&store, text).await;
+    }
+    assert_eq!(names(root.path()), ["MEMORY.md", "MEMORY.md.bak", "MEMORY.md.bak.1", "MEMORY.md.bak.2"]);
+    let versions =
+        ["MEMORY.md", "MEMORY.md.bak", "MEMORY.md.bak.1", "MEMORY.md.bak.2"].map(|name| read(root.path(), name));
+    assert_eq!(versions, ["5", "4", "3", "2"]);
+}
+
+#[tokio::test]
+async fn facts_changed_by_somebody_else_are_not_overwritten() {
+    let root = tempfile::tempdir().unwrap();
+    let store = MarkdownStore::new(root.path());
+    replace(&store, "mine").await;
+    let base = store.facts(&SHARED).await.unwrap().revision;
+    std::fs::write(root.path().join("MEMORY.md"), "yours").unwrap();
+    let refused = store.replace_facts(&SHARED, "mine again".to_owned(), base).await;
+    assert!(matches!(refused, Err(MemoryError::Changed)), "{refused:?}");
+    assert_eq!(read(root.path(), "MEMORY.md"), "yours");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_linked_file_stays_a_link_and_keeps_its_permissions() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let root = tempfile::tempdir().unwrap();
+    let (folder, elsewhere) = (root.path().join("memory"), root.path().join("notes.md"));
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(&elsewhere, "old").unwrap();
+    std::fs::set_permissions(&elsewhere, std::fs::Permissions::from_mode(0o600)).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, folder.join("MEMORY.md")).unwrap();
+    replace(&MarkdownStore::new(&folder), "new").await;
+    assert!(folder.join("MEMORY.md").is_symlink());
+    assert_eq!(std::fs::read_to_string(&elsewhere).unwrap(), "new");
+    assert_eq!(elsewhere.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[tokio::test]
+async fn damaged_and_huge_files_are_read_as_far_as_they_can_be() {
+    let root = tempfile::tempdir().unwrap();
+    let store = MarkdownStore::new(root.path());
+    std::fs::write(root.path().join("MEMORY.md"), b"a\xff\xfeb").unwrap();
+    assert_eq!(store.facts(&SHARED).await.unwrap().text, "a\u{fffd}\u{fffd}b");
+    replace(&store, "clean").await;
+    assert_eq!(std::fs::read(root.path().join("MEMORY.md.bak")).unwrap(), b"a\xff\xfeb");
+    std::fs::write(root.path().join("MEMORY.md"), "x".repeat(6 << 20)).unwrap();
+    assert_eq!(store.facts(&SHARED).await.unwrap().text.len(), 5 << 20);
+    std::fs::remove_file(root.path().join("MEMORY.md")).unwrap();
+    std::fs::create_dir(root.path().join("MEMORY.md")).unwrap();
+    assert!(matches!(store.facts(&SHARED).await, Err(MemoryError::Io { .. })));
+}
+
+#[tokio::test]
+async fn history_is_appended_and_mirrored_only_where_a_mirror_is() {
+    let root = tempfile::tempdir().unwrap();
+    let store = MarkdownStore::new(root.path());
+    let at = Local::now().fixed_offset();
+    store.append_history(&SHARED, at, "[2026-03-15 14:30] tea\n\n").await.unwrap();
+    std::fs::write(root.path().join("history.jsonl"), "").unwrap();
+    store.append_history(&SHARED, at, "coffee").await.unwrap();
+    assert_eq!(read(root.path(), "HISTORY.md"), "[2026-03-15 14:30] tea\n\ncoffee\n\n");
+    assert_eq!(read(root.path(), "history.jsonl"), "");
+
+    let old = "{\"cursor\":7,\"timestamp\":\"2026-03-15 14:30\",\"content\":\"x\"}\n{\"cursor\":";
+    std::fs::write(root.path().join("history.jsonl"), old).unwrap();
+    std::fs::write(root.path().join("HISTORY.md"), "no newline").unwrap();
+    store.append_history(&SHARED, at, "\"water\"").await.unwrap();
+    std::fs::write(root.path().join(".cursor"), "40").unwrap();
+    store.append_history(&SHARED, at, "milk").await.unwrap();
+    let time = at.format("%Y-%m-%d %H:%M");
+    assert_eq!(read(root.path(), "HISTORY.md"), "no newline\n\n\"water\"\n\nmilk\n\n");
+    assert_eq!(
+        read(root.path(), "history.jsonl"),
+        format!(
+            "{old}\n\n{{\"cursor\":8,\"timestamp\":\"{time}\",\"content\":\"\\\"water\\\"\"}}\n{{\"cursor\":41,\"timestamp\":\"{time}\",\"content\":\"milk\"}}\n"
+        )
+    );
+    assert_eq!(read(root.path(), ".cursor"), "41");
+}
+
+#[tokio::test]
+async fn notes_of_the_last_days_come_newest_first() {
+    let root = tempfile::tempdir().unwrap();
+    let store = MarkdownStore::new(root.path());
+    let today = Local::now().date_naive();
+    let note = |back: u64| DayNote { date: today - Days::new(back), text: format!("{back} days ago") };
+    for back in [0, 1, 6, 7] {
+        let DayNote { date, text } = note(back);
+        std::fs::write(root.path().join(format!("{date}.md")), text).unwrap();
+    }
+    std::fs::write(root.path().join(format!("{}.md", today + Days::new(1))), "tomorrow").unwrap();
+    std::fs::write(root.path().join("2026-3-5.md.txt"), "no note").unwrap();
+    for (days, expected) in [
+        (0, vec![]),
+        (1, vec![note(0)]),
+        (7, vec![note(0), note(1), note(6)]),
+        (u32::MAX, [0, 1, 6, 7].map(note).to_vec()),
+    ] {
+        assert_eq!(store.recent(&SHARED, days).await.unwrap(), expected, "{days} days");
+    }
+    assert_eq!(store.day_note(&SHARED, today).await.unwrap(), Some(note(0)));
+    assert_eq!(store.day_note(&SHARED, NaiveDate::MIN).await.unwrap(), None);
+}

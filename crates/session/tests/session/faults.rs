@@ -1,0 +1,53 @@
+//! Disks that are full, folders that cannot be read, clients that go away.
+
+use nanobot_session::{ReadFrom, Seq, SessionError, SessionStore as _};
+
+use crate::support::{Home, assistant, key, log, texts, user, whole};
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_full_disk_is_an_error_that_names_the_file() {
+    let home = Home::new();
+    std::os::unix::fs::symlink("/dev/full", home.file()).unwrap();
+    let error = home.store().append(&key(), Seq(0), vec![user("hi")]).await.unwrap_err();
+    let SessionError::Io { action, path, source, .. } = &error else { panic!("{error:?}") };
+    assert_eq!((*action, path, source.kind()), ("write", &home.file(), std::io::ErrorKind::StorageFull));
+    assert!(error.is_transient());
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_session_that_cannot_be_opened_is_an_error_and_is_listed() {
+    let home = Home::new();
+    std::fs::create_dir(home.file()).unwrap();
+    let store = home.store();
+    assert!(matches!(store.read(&key(), ReadFrom::Cursor).await, Err(SessionError::Io { .. })));
+    assert!(matches!(store.append(&key(), Seq(0), vec![user("a")]).await, Err(SessionError::Io { .. })));
+    let list = store.list().await.unwrap();
+    assert_eq!(list.iter().map(|info| (info.key.clone(), info.messages)).collect::<Vec<_>>(), [(key(), 0)]);
+}
+
+#[tokio::test]
+async fn a_torn_line_is_kept_aside_once_and_said_so() {
+    let log = log();
+    let home = Home::with_file(b"{\"role\":\"user\",\"content\":\"a\"}\n{\"role\":\"us");
+    let store = home.store();
+    store.append(&key(), Seq(1), vec![assistant("b")]).await.unwrap();
+    store.append(&key(), Seq(2), vec![user("c")]).await.unwrap();
+    assert_eq!(texts(&whole(&home.store()).await), ["a", "b", "c"]);
+    let kept = home.beside(".torn-");
+    assert_eq!(kept.len(), 1);
+    assert_eq!(std::fs::read(&kept[0]).unwrap(), b"{\"role\":\"us");
+    assert_eq!(log.count(&home.file(), "kept aside"), 1);
+}
+
+#[tokio::test]
+async fn an_append_that_nobody_waits_for_is_finished() {
+    let home = Home::new();
+    let store = home.store();
+    let key = key();
+    let mut append = store.append(&key, Seq(0), vec![user("a")]);
+    assert!(futures_util::poll!(&mut append).is_pending());
+    drop(append);
+    assert_eq!(texts(&whole(&store).await), ["a"]);
+}
