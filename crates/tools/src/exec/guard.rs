@@ -152,7 +152,7 @@ impl<'a> Inspection<'a> {
             self.stage(stage, downloaded)?;
             downloaded |= wrapper::downloads(stage);
         }
-        if script.stages.iter().any(|stage| wrapper::is_bare_shell(stage)) {
+        if script.stages.iter().any(wrapper::is_bare_shell) {
             for document in &script.documents {
                 self.text(document)?;
             }

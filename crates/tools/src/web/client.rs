@@ -28,6 +28,7 @@ const DESKTOP: &str = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML
     Chrome/140.0.0.0 Safari/537.36";
 const CONNECT: Duration = Duration::from_secs(10);
 const MAX_REDIRECTS: usize = 5;
+const PROXY_SCHEMES: [&str; 4] = ["http", "https", "socks5", "socks5h"];
 
 /// Makes and keeps the clients of the web tools, and the guard that they ask. Share one.
 #[derive(Debug)]
@@ -89,12 +90,20 @@ impl HttpClients {
         let builder = Client::builder().user_agent(&self.user_agent).connect_timeout(CONNECT).tcp_nodelay(true);
         match &self.proxy {
             None => Ok(builder),
-            Some(proxy) => match Proxy::all(proxy) {
-                Ok(proxy) => Ok(builder.proxy(proxy)),
-                Err(error) => Err(format!("tools.web.proxy cannot be used: {}", super::failure(error))),
-            },
+            Some(proxy) => Ok(builder.proxy(parsed(proxy)?)),
         }
     }
+}
+
+/// The proxy of the configuration; without a scheme it is an HTTP one.
+fn parsed(proxy: &str) -> Result<Proxy, String> {
+    let address = if proxy.contains("://") { proxy.to_owned() } else { format!("http://{proxy}") };
+    let known = |url: &Url| PROXY_SCHEMES.contains(&url.scheme()) && url.has_host();
+    let proxy = Url::parse(&address).ok().filter(known).and_then(|url| Proxy::all(url).ok());
+    proxy.ok_or_else(|| {
+        // The address may hold a password, so it is not repeated.
+        format!("tools.web.proxy is not a URL with one of the schemes {}", PROXY_SCHEMES.join(", "))
+    })
 }
 
 /// TLS needs a provider for the whole process. Programs install one first thing; an embedder may

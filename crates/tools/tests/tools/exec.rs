@@ -1,0 +1,146 @@
+//! `exec`: answers, limits, environment, and what is left behind.
+#![cfg(unix)]
+
+use std::time::{Duration, Instant};
+
+use nanobot_tool::ToolContext;
+use nanobot_types::{Effect, ToolName};
+use serde_json::json;
+
+use crate::fixture::{Fixture, error};
+
+async fn sh(fixture: &Fixture, command: &str) -> String {
+    fixture.call("exec", json!({"command": command})).await
+}
+
+#[tokio::test]
+async fn answers_have_the_known_form() {
+    let fixture = Fixture::new();
+    for (command, expected) in [
+        ("true", "\nExit code: 0"),
+        ("echo hi", "hi\n\n\nExit code: 0"),
+        ("echo out; echo err >&2; exit 3", "out\n\nSTDERR:\nerr\n\n\nExit code: 3"),
+        ("printf '\\377'", "\u{fffd}\n\nExit code: 0"),
+        ("kill -9 $$", "\nExit code: -9"),
+    ] {
+        assert_eq!(sh(&fixture, command).await, expected, "{command}");
+    }
+    assert!(!fixture.run("exec", json!({"command": "exit 1"})).await.success);
+    let registry = fixture.registry();
+    assert_eq!(registry.effect(&ToolName::from("exec")), Some(Effect::Irreversible));
+}
+
+#[tokio::test]
+async fn long_output_is_cut_in_the_middle() {
+    let answer = sh(&Fixture::new(), "head -c 3000000 /dev/zero | tr '\\0' x; echo end").await;
+    assert!(answer.starts_with("xxxx") && answer.ends_with("xend\n\n\nExit code: 0"));
+    assert!(answer.contains(" chars truncated) ...") && answer.chars().count() < 10_100);
+}
+
+#[tokio::test]
+async fn the_environment_holds_nothing_of_the_assistants() {
+    let mut fixture = Fixture::new();
+    fixture.config.exec.path_append = "/opt/appended".to_owned();
+    let answer = sh(&fixture, "env").await;
+    let (variables, _) = answer.split_once("\n\n").unwrap();
+    let needed = ["HOME", "LANG", "LC_ALL", "TERM", "TZ", "TMPDIR", "PATH"];
+    // The shell itself adds these.
+    let own = ["PWD", "OLDPWD", "SHLVL", "_"];
+    for line in variables.lines() {
+        let name = line.split('=').next().unwrap();
+        assert!(needed.contains(&name) || own.contains(&name), "{line}");
+    }
+    assert!(variables.lines().any(|line| line.starts_with("PATH=") && line.ends_with(":/opt/appended")));
+    fixture.config.exec.allowed_env_keys = vec!["CARGO_MANIFEST_DIR".to_owned()];
+    assert!(sh(&fixture, "env").await.contains("CARGO_MANIFEST_DIR="));
+}
+
+#[tokio::test]
+async fn a_timeout_ends_the_command_and_its_children() {
+    let fixture = Fixture::new();
+    let started = Instant::now();
+    let command = "(sleep 1.5; echo late > late.txt) & sleep 30";
+    let answer = fixture.call("exec", json!({"command": command, "timeout": 1})).await;
+    assert_eq!(answer, error("Command timed out after 1 seconds"));
+    assert!(started.elapsed() < Duration::from_secs(10));
+    let answer = fixture.call("exec", json!({"command": "echo some; sleep 30", "timeout": 1})).await;
+    assert_eq!(answer, error("Command timed out after 1 seconds\n\nOutput until then:\nsome\n"));
+    assert!(!fixture.path("ws/late.txt").exists());
+    let refused = fixture.call("exec", json!({"command": "true", "timeout": 601})).await;
+    assert!(refused.starts_with("Error: Invalid parameters for tool 'exec'"), "{refused}");
+}
+
+#[tokio::test]
+async fn nothing_goes_on_after_the_command_has_ended() {
+    let fixture = Fixture::new();
+    assert_eq!(sh(&fixture, "sleep 30 & echo done").await, "done\n\n\nExit code: 0");
+    let left = sh(&fixture, "(echo $$; exec sleep 31) & echo started").await;
+    assert!(left.ends_with("Exit code: 0"), "{left}");
+}
+
+#[tokio::test]
+async fn stopping_the_turn_stops_the_command() {
+    let fixture = Fixture::new();
+    let context = ToolContext::detached("cli:direct");
+    let stop = async {
+        while !fixture.path("ws/started").exists() {
+            tokio::task::yield_now().await;
+        }
+        context.cancel.cancel();
+    };
+    let command = json!({"command": "touch started; sleep 30"});
+    let (result, ()) = tokio::join!(fixture.run_with("exec", command, &context), stop);
+    assert!(!result.success && result.output.starts_with("Error: "), "{}", result.output);
+}
+
+#[tokio::test]
+async fn the_folder_is_the_workspace_or_another_open_one() {
+    let fixture = Fixture::new();
+    fixture.write("ws/sub/f", "");
+    assert!(sh(&fixture, "ls").await.contains("AGENTS.md"));
+    let inside = fixture.call("exec", json!({"command": "ls", "working_dir": "sub"})).await;
+    assert_eq!(inside, "f\n\n\nExit code: 0");
+    let outside = fixture.call("exec", json!({"command": "ls", "working_dir": ".."})).await;
+    assert!(outside.starts_with("Error: Path .. is outside"), "{outside}");
+    let file = fixture.call("exec", json!({"command": "ls", "working_dir": "sub/f"})).await;
+    assert_eq!(file, error("working_dir is not a directory: sub/f"));
+}
+
+#[tokio::test]
+async fn patterns_of_the_operator_hold_for_every_stage() {
+    let mut fixture = Fixture::new();
+    fixture.config.exec.deny_patterns = vec!["^git push".to_owned()];
+    for denied in ["git push", "true && GIT push", "echo $(git push)", "timeout 5 git push"] {
+        let answer = sh(&fixture, denied).await;
+        assert!(answer.contains("(deny pattern '^git push' matches)"), "{denied}: {answer}");
+    }
+    fixture.config.exec.allow_patterns = vec!["^(echo|timeout)\\b".to_owned(), "^git push --dry-run".to_owned()];
+    assert!(sh(&fixture, "echo a | echo b; timeout 5 echo c").await.ends_with("Exit code: 0"));
+    for refused in ["ls", "echo a; ls", "echo $(ls)", "timeout 5 ls", "echo x && git push"] {
+        assert!(sh(&fixture, refused).await.starts_with("Error: Command blocked"), "{refused}");
+    }
+    fixture.config.exec.deny_patterns = vec!["(".to_owned()];
+    let policy = std::sync::Arc::new(nanobot_guard::PathPolicy::new(fixture.rules()));
+    let http = std::sync::Arc::new(nanobot_tools::HttpClients::new(
+        &fixture.config.web,
+        std::sync::Arc::new(nanobot_guard::UrlGuard::default()),
+    ));
+    let runner = std::sync::Arc::new(nanobot_tools::DirectRunner);
+    let broken = nanobot_tools::builtin(&fixture.config, &policy, &http, runner);
+    assert_eq!(broken.unwrap_err().to_string(), "tools.exec: '(' is not a regular expression");
+}
+
+#[tokio::test]
+async fn addresses_in_a_command_are_checked() {
+    let fixture = Fixture::open();
+    for command in [
+        "curl http://169.254.169.254/latest/",
+        "echo ok && curl 'http://127.0.0.1:1/x'",
+        "wget 10.0.0.1/x",
+        "git clone http://localhost/x",
+    ] {
+        let answer = sh(&fixture, command).await;
+        assert!(answer.contains("internal or forbidden URL"), "{command}: {answer}");
+    }
+    assert_eq!(sh(&fixture, "echo http://127.0.0.1/").await, "http://127.0.0.1/\n\n\nExit code: 0");
+}

@@ -1,0 +1,147 @@
+//! The command guard over `exec_guard.jsonl`.
+//!
+//! Nothing that is denied here is ever started: a row passes by being refused. Harmless rows are
+//! really run, in a throw-away workspace.
+#![cfg(unix)]
+
+use std::{path::Path, process::Command};
+
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::fixture::Fixture;
+
+/// Denied rows that the text guard lets through and something else stops, or will.
+const NOT_BY_TEXT: [(&str, &str); 16] = [
+    ("ex-s-023", "sandbox: the separator is a variable"),
+    ("ex-s-025", "sandbox: the command is a brace expansion"),
+    ("ex-s-059", "sandbox: what an interpreter does is not known from outside"),
+    ("ex-s-060", "sandbox: the same, from a here-document"),
+    ("ex-s-061", "sandbox: the same, perl"),
+    ("ex-s-062", "sandbox: the same, node"),
+    ("ex-s-084", "sandbox: the same, writing a protected file"),
+    ("ex-s-101", "sandbox: the path is the output of a command"),
+    ("ex-s-116", "sandbox: a raw connection"),
+    ("ex-s-125", "sandbox: a limit on file sizes"),
+    ("ex-s-126", "sandbox: a limit on file sizes"),
+    ("ex-s-095", "held: the environment holds no credential"),
+    ("ex-s-096", "held: the environment holds no credential"),
+    ("ex-s-097", "held: the environment holds no credential"),
+    ("ex-s-127", "held: the time limit kills the group"),
+    ("ex-s-146", "held: the group ends with the command"),
+];
+
+#[derive(Deserialize)]
+struct Row {
+    id: String,
+    cmd: String,
+    expect: String,
+    stop: Option<String>,
+    profile: String,
+    reason: String,
+}
+
+fn fixture(profile: &str) -> Fixture {
+    let mut fixture = if profile == "strict" { Fixture::new() } else { Fixture::open() };
+    fixture.config.protected_paths.push(fixture.path("home/.app/config.json"));
+    for (path, text) in [
+        ("ws/notes.txt", "one\ntwo\n"),
+        ("ws/README.md", "read me\n"),
+        ("ws/src/main.rs", "fn main() {}\n"),
+        ("ws/data.csv", "a,b\n1,2\n"),
+        ("ws/app.log", "started\n"),
+        ("ws/package.json", "{}"),
+        ("home/.bashrc", ""),
+    ] {
+        fixture.write(path, text);
+    }
+    let link = |target: &str, name: &str| {
+        std::os::unix::fs::symlink(target, fixture.path("ws").join(name)).unwrap();
+    };
+    link("../outside", "link_out");
+    link("../home/.app/config.json", "link_prot");
+    fixture
+}
+
+fn expand(fixture: &Fixture, command: &str) -> String {
+    [
+        ("@WS@", "ws"),
+        ("@OUT@", "outside"),
+        ("@HOME@", "home"),
+        ("@PROTDIR@", "home/.app"),
+        ("@PROT@", "home/.app/config.json"),
+    ]
+    .iter()
+    .fold(command.to_owned(), |text, (mark, name)| text.replace(mark, fixture.path(name).to_str().unwrap()))
+}
+
+fn rows() -> Vec<Row> {
+    include_str!("../../../testkit/corpus/exec_guard.jsonl")
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn repository(folder: &Path) {
+    let git = |arguments: &[&str]| {
+        let identity = ["-c", "user.name=t", "-c", "user.email=t@example.com"];
+        let done = Command::new("git").current_dir(folder).args(identity).args(arguments).output();
+        assert!(done.unwrap().status.success());
+    };
+    git(&["init", "-q"]);
+    git(&["config", "user.name", "t"]);
+    git(&["config", "user.email", "t@example.com"]);
+    git(&["add", "notes.txt"]);
+    git(&["commit", "-q", "-m", "first"]);
+}
+
+/// A runner that starts nothing: what reaches it has passed the guard.
+#[derive(Debug)]
+struct Refusing;
+
+impl nanobot_tools::CommandRunner for Refusing {
+    fn command(&self, _script: &str, _directory: &Path) -> std::io::Result<Command> {
+        Err(std::io::Error::other("passed the guard"))
+    }
+}
+
+async fn verdict(fixture: &Fixture, command: &str) -> String {
+    let policy = std::sync::Arc::new(nanobot_guard::PathPolicy::new(fixture.rules()));
+    let guard = std::sync::Arc::new(fixture.config.url_guard().unwrap());
+    let http = std::sync::Arc::new(nanobot_tools::HttpClients::new(&fixture.config.web, guard));
+    let runner = std::sync::Arc::new(Refusing);
+    let tools = nanobot_tools::builtin(&fixture.config, &policy, &http, runner).unwrap();
+    let exec = tools.iter().find(|tool| tool.spec().name.as_str() == "exec").unwrap();
+    let context = nanobot_tool::ToolContext::detached("cli:direct");
+    exec.execute(json!({"command": command}), &context).await.output
+}
+
+#[tokio::test]
+async fn attacks_are_refused_before_anything_is_started() {
+    let mut failed = Vec::new();
+    for row in rows().iter().filter(|row| row.expect == "deny") {
+        let fixture = fixture(&row.profile);
+        let answer = verdict(&fixture, &expand(&fixture, &row.cmd)).await;
+        let refused = answer.starts_with("Error: Command blocked by safety guard (");
+        let listed = NOT_BY_TEXT.iter().any(|(id, _)| *id == row.id);
+        assert!(!listed || row.stop.as_deref() == Some("any"), "{} is for the guard", row.id);
+        if refused == listed {
+            failed.push(format!("{} {:.90} ({}): {answer}", row.id, row.cmd, row.reason));
+        }
+    }
+    assert!(failed.is_empty(), "{} rows:\n{}", failed.len(), failed.join("\n"));
+}
+
+#[tokio::test]
+async fn harmless_commands_run() {
+    let mut failed = Vec::new();
+    for row in rows().iter().filter(|row| row.expect == "allow") {
+        let fixture = fixture(&row.profile);
+        repository(&fixture.path("ws"));
+        let answer = fixture.call("exec", json!({"command": expand(&fixture, &row.cmd)})).await;
+        if answer.starts_with("Error: ") {
+            failed.push(format!("{} {} ({}): {answer}", row.id, row.cmd, row.reason));
+        }
+    }
+    assert!(failed.is_empty(), "{} rows:\n{}", failed.len(), failed.join("\n"));
+}

@@ -1,0 +1,106 @@
+//! A workspace and the tools on it.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use nanobot_guard::{PathPolicy, PathRules};
+use nanobot_tool::{Registry, ToolContext};
+use nanobot_tools::{DirectRunner, HttpClients, ToolsConfig, builtin};
+use nanobot_types::{ToolCall, ToolResult};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The folders that the attack corpus describes: `ws`, `outside`, `home`, `extra`.
+pub(crate) struct Fixture {
+    root: TempDir,
+    pub(crate) config: ToolsConfig,
+}
+
+impl Fixture {
+    /// Tools confined to an almost empty workspace.
+    pub(crate) fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let config =
+            ToolsConfig { protected_paths: vec!["AGENTS.md".into(), "policy".into()], ..ToolsConfig::default() };
+        let fixture = Self { root, config };
+        for (path, text) in [
+            ("ws/AGENTS.md", "rules\n"),
+            ("ws/policy/rules.json", "{}"),
+            ("outside/canary.txt", "OUTSIDE-CANARY-55aa"),
+            ("outside/dir/file", "x"),
+            ("home/.app/config.json", r#"{"apiKey":"CANARY-SECRET-7f3a"}"#),
+            ("home/.ssh/id_ed25519", "CANARY-SSH-KEY-13cd"),
+        ] {
+            fixture.write(path, text);
+        }
+        fixture
+    }
+
+    /// The same, not confined.
+    pub(crate) fn open() -> Self {
+        let mut fixture = Self::new();
+        fixture.config.restrict_to_workspace = false;
+        fixture
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    pub(crate) fn rules(&self) -> PathRules {
+        PathRules {
+            home: Some(self.path("home")),
+            secret_paths: vec![self.path("home/.app/config.json"), self.path("home/.ssh")],
+            read_only_roots: vec![self.path("extra")],
+            ..self.config.path_rules(self.path("ws"))
+        }
+    }
+
+    pub(crate) fn registry(&self) -> Registry {
+        let policy = Arc::new(PathPolicy::new(self.rules()));
+        let guard = Arc::new(self.config.url_guard().unwrap());
+        let http = Arc::new(HttpClients::new(&self.config.web, guard));
+        let registry = Registry::new();
+        for tool in builtin(&self.config, &policy, &http, Arc::new(DirectRunner)).unwrap() {
+            registry.register(tool).unwrap();
+        }
+        registry
+    }
+
+    /// Calls a tool and returns all of its answer.
+    pub(crate) async fn run(&self, tool: &str, arguments: Value) -> ToolResult {
+        self.run_with(tool, arguments, &ToolContext::detached("cli:direct")).await
+    }
+
+    pub(crate) async fn run_with(&self, tool: &str, arguments: Value, context: &ToolContext) -> ToolResult {
+        let call = ToolCall::new("call", tool, arguments.to_string());
+        self.registry().run(&call, context).await
+    }
+
+    /// Calls a tool and returns what the model reads.
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> String {
+        self.run(tool, arguments).await.output
+    }
+}
+
+/// An error as the model reads it.
+pub(crate) fn error(text: impl AsRef<str>) -> String {
+    format!("Error: {}{}", text.as_ref(), nanobot_tool::ERROR_HINT)
+}
+
+pub(crate) fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
