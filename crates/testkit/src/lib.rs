@@ -6,7 +6,6 @@
 
 mod error;
 mod json;
-mod provider;
 mod reply;
 mod script;
 mod sync;
@@ -17,6 +16,7 @@ pub mod conformance;
 pub mod corpus;
 pub mod http;
 pub mod model_server;
+pub mod provider;
 pub mod telegram;
 
 pub use channel::RecordingChannel;

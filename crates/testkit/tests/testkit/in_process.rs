@@ -11,8 +11,9 @@ use nanobot_channel::{
 };
 use nanobot_provider::{ChatRequest, Generation, Provider as _, ProviderError, StreamEvent, ToolChoice};
 use nanobot_testkit::channel::{SendFault, single_part};
+use nanobot_testkit::provider::{last_user_text, tool_results};
 use nanobot_testkit::{RecordingChannel, Reply, ScriptedCall, ScriptedProvider, WebSocketClient};
-use nanobot_types::{ChatMessage, FinishReason, Map, Transcript, Usage};
+use nanobot_types::{AssistantMessage, ChatMessage, FinishReason, Map, ToolCall, Transcript, Usage};
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -91,11 +92,19 @@ async fn endings_and_errors_in_process() {
 
 #[tokio::test]
 async fn a_rule_sees_the_request() {
-    let provider = ScriptedProvider::answering(|request| {
-        Reply::text(request.transcript.messages().last().map(|message| message.text()).unwrap_or_default())
+    let provider = ScriptedProvider::answering(|request| match tool_results(request).as_slice() {
+        [] => Reply::call("echo", &json!({"text": last_user_text(request)})),
+        results => Reply::text(results.join("+")),
     });
-    let first = events(&provider).await.swap_remove(0);
-    assert_eq!(first, Ok(StreamEvent::Text("hi".to_owned())));
+    let event = events(&provider).await.swap_remove(0);
+    let Ok(StreamEvent::ToolCall { arguments, .. }) = event else { panic!("{event:?}") };
+    assert_eq!(arguments, "{\"text\":\"hi\"}");
+    let call = ToolCall::new("c", "echo", arguments);
+    let called = AssistantMessage { tool_calls: vec![call.clone()], ..AssistantMessage::default() };
+    let messages = [ChatMessage::user("hi"), ChatMessage::Assistant(called), ChatMessage::tool(&call, "hi")];
+    let next = ChatRequest { transcript: Transcript::repair(messages.map(Arc::new)).transcript, ..request("") };
+    let first = provider.stream(next).await.unwrap().next().await;
+    assert_eq!(first, Some(Ok(StreamEvent::Text("hi".to_owned()))));
 }
 
 /// Lets everybody in and keeps nothing.
