@@ -62,7 +62,7 @@ pub(crate) fn create_folder(folder: &Path) -> Result<(), MemoryError> {
 
 /// Appends in one write, behind a blank line if the file does not end a line.
 pub(crate) fn append(path: &Path, text: &str) -> Result<(), MemoryError> {
-    let open = || -> io::Result<()> {
+    let written = || -> io::Result<()> {
         let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
         let length = file.metadata()?.len();
         let separator = if ends_a_line(&mut file, length)? { "" } else { "\n\n" };
@@ -70,7 +70,7 @@ pub(crate) fn append(path: &Path, text: &str) -> Result<(), MemoryError> {
         file.sync_data()?;
         if length == 0 { path.parent().map_or(Ok(()), sync_folder) } else { Ok(()) }
     };
-    open().map_err(failed("append to", path))
+    written().map_err(failed("append to", path))
 }
 
 fn ends_a_line(file: &mut File, length: u64) -> io::Result<bool> {
@@ -87,12 +87,19 @@ fn ends_a_line(file: &mut File, length: u64) -> io::Result<bool> {
 /// `.bak.1` and so on. A link is followed, so that it stays one.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), MemoryError> {
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    // The new text is durable first: a full disk must not push old versions out.
+    let draft = write_draft(&target, bytes).map_err(failed("write", &target))?;
     keep_version(&target).map_err(failed("back up", &target))?;
-    write(&target, bytes).map_err(failed("replace", &target))
+    put_in_place(&draft, &target).map_err(failed("replace", &target))
 }
 
-/// Writes a file by rename.
-pub(crate) fn write(target: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Writes a file by rename, with nothing kept.
+pub(crate) fn write(target: &Path, bytes: &[u8]) -> Result<(), MemoryError> {
+    let written = write_draft(target, bytes).and_then(|draft| put_in_place(&draft, target));
+    written.map_err(failed("write", target))
+}
+
+fn write_draft(target: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     let draft = with_suffix(target, ".draft");
     let mut file = File::create(&draft)?;
     if let Ok(metadata) = target.metadata() {
@@ -100,7 +107,11 @@ pub(crate) fn write(target: &Path, bytes: &[u8]) -> io::Result<()> {
     }
     file.write_all(bytes)?;
     file.sync_all()?;
-    std::fs::rename(&draft, target)?;
+    Ok(draft)
+}
+
+fn put_in_place(draft: &Path, target: &Path) -> io::Result<()> {
+    std::fs::rename(draft, target)?;
     target.parent().map_or(Ok(()), sync_folder)
 }
 

@@ -49,7 +49,7 @@ fn mirror(folder: &Path, at: &Timestamp, entry: &str) -> Result<(), MemoryError>
     let line = serde_json::to_string(&MirrorLine { cursor, timestamp, content: entry });
     let line = line.map_err(io::Error::from).map_err(file::failed("append to", &path))?;
     file::append(&path, &format!("{line}\n"))?;
-    file::write(&counter, cursor.to_string().as_bytes()).map_err(file::failed("write", &counter))
+    file::write(&counter, cursor.to_string().as_bytes())
 }
 
 /// The number of the last readable line; `None` when there is no mirror or it is empty.

@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a failing test may panic anywhere")]
 
 use std::path::Path;
-use std::sync::Arc;
 
 use chrono::{Days, Local, NaiveDate};
 use nanobot_memory::{DayNote, MarkdownStore, MemoryError, MemoryStore as _, Scope};
@@ -30,7 +29,7 @@ fn names(folder: &Path) -> Vec<String> {
 #[tokio::test]
 async fn the_contract() {
     let root = tempfile::tempdir().unwrap();
-    let make = || Arc::new(MarkdownStore::new(tempfile::tempdir_in(&root).unwrap().keep().join("memory"))) as _;
+    let make = async || Ok(MarkdownStore::new(tempfile::tempdir_in(&root)?.keep().join("memory")));
     memory_store(make).await.unwrap();
 }
 

@@ -51,6 +51,19 @@ impl MessageEntry {
             extra: Map::new(),
         }
     }
+
+    /// The message as it is sent: a person's with its runtime block behind it.
+    #[must_use]
+    pub fn sent(&self) -> Arc<ChatMessage> {
+        match (&*self.message, &self.runtime) {
+            (ChatMessage::User(user), Some(runtime)) => {
+                let mut user = user.clone();
+                user.content.append_paragraph(runtime);
+                Arc::new(ChatMessage::User(user))
+            }
+            _ => self.message.clone(),
+        }
+    }
 }
 
 /// How a turn ended.

@@ -115,14 +115,7 @@ fn sent_message(record: &Record) -> Option<Arc<ChatMessage>> {
     if is_command || says_nothing(&entry.message) {
         return None;
     }
-    match (&*entry.message, &entry.runtime) {
-        (ChatMessage::User(user), Some(runtime)) => {
-            let mut user = user.clone();
-            user.content.append_paragraph(runtime);
-            Some(Arc::new(ChatMessage::User(user)))
-        }
-        _ => Some(entry.message.clone()),
-    }
+    Some(entry.sent())
 }
 
 /// Vendors refuse an empty answer of the model.

@@ -59,8 +59,8 @@ pub trait SessionStore: Send + Sync + std::fmt::Debug {
     /// [`SessionError::Io`] when it could not be made durable; read again to see what is there.
     async fn append(&self, key: &SessionKey, head: Seq, entries: Vec<Entry>) -> Result<Seq, SessionError>;
 
-    /// Reads a session. One that does not exist is empty. Unreadable lines are passed over and
-    /// kept aside by the store; they never make a session unreadable.
+    /// Reads a session. One that does not exist is empty. What is damaged is passed over and
+    /// kept; it never makes the rest unreadable.
     ///
     /// # Errors
     /// [`SessionError::Io`].

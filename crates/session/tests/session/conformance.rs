@@ -1,33 +1,31 @@
 //! The public suite, run by each store of this crate.
 
-use std::sync::Arc;
-
 use nanobot_session::{InMemoryStore, JsonlStore, SessionPaths};
 use nanobot_testkit::conformance::session_store;
 
 #[tokio::test]
 async fn in_memory() {
-    session_store(|| Arc::new(InMemoryStore::new())).await.unwrap();
+    session_store(async || Ok(InMemoryStore::new())).await.unwrap();
 }
 
 #[tokio::test]
 async fn jsonl() {
     let root = tempfile::tempdir().unwrap();
-    let make = || Arc::new(JsonlStore::new(SessionPaths::only(tempfile::tempdir_in(&root).unwrap().keep()))) as _;
+    let make = async || Ok(JsonlStore::new(SessionPaths::only(tempfile::tempdir_in(&root)?.keep())));
     session_store(make).await.unwrap();
 }
 
 #[tokio::test]
 async fn jsonl_in_an_external_store() {
     let root = tempfile::tempdir().unwrap();
-    let make = || {
-        let folder = tempfile::tempdir_in(&root).unwrap().keep();
+    let make = async || {
+        let folder = tempfile::tempdir_in(&root)?.keep();
         let paths = SessionPaths {
             sessions: folder.join("sessions"),
             legacy: Some(folder.join("legacy")),
             external: Some(folder.join("external")),
         };
-        Arc::new(JsonlStore::new(paths)) as _
+        Ok(JsonlStore::new(paths))
     };
     session_store(make).await.unwrap();
 }

@@ -1,7 +1,5 @@
 //! The suite of [`MemoryStore`].
 
-use std::sync::Arc;
-
 use anyhow::{Context as _, ensure};
 use chrono::{Local, NaiveDate};
 use futures_util::future::join_all;
@@ -9,23 +7,21 @@ use nanobot_memory::{Facts, MemoryError, MemoryStore, Scope};
 
 use super::same;
 
-type Store = Arc<dyn MemoryStore>;
-
 /// Runs the suite of [`MemoryStore`]. `make` returns a new, empty store each time. Scopes other
 /// than [`Scope::Shared`] may be refused, but never answered with somebody else's memory.
 ///
 /// # Errors
 /// The first promise that the store does not keep.
-pub async fn memory_store(make: impl Fn() -> Store) -> anyhow::Result<()> {
-    facts_are_replaced_whole(make()).await.context("facts are replaced whole")?;
-    stale_facts_are_refused(make()).await.context("stale facts are refused")?;
-    one_of_many_writers_wins(make()).await.context("one of many writers wins")?;
-    history_is_beside_the_facts(make()).await.context("history is beside the facts")?;
-    notes_are_not_made_by_reading(make()).await.context("notes are not made by reading")?;
-    scopes_are_kept_apart(make()).await.context("scopes are kept apart")
+pub async fn memory_store<M: MemoryStore>(make: impl AsyncFn() -> anyhow::Result<M>) -> anyhow::Result<()> {
+    facts_are_replaced_whole(&make().await?).await.context("facts are replaced whole")?;
+    stale_facts_are_refused(&make().await?).await.context("stale facts are refused")?;
+    one_of_many_writers_wins(&make().await?).await.context("one of many writers wins")?;
+    history_is_beside_the_facts(&make().await?).await.context("history is beside the facts")?;
+    notes_are_not_made_by_reading(&make().await?).await.context("notes are not made by reading")?;
+    scopes_are_kept_apart(&make().await?).await.context("scopes are kept apart")
 }
 
-async fn facts_are_replaced_whole(store: Store) -> anyhow::Result<()> {
+async fn facts_are_replaced_whole(store: &impl MemoryStore) -> anyhow::Result<()> {
     let empty = store.facts(&Scope::Shared).await?;
     same("none yet is an empty text", &empty.text.as_str(), &"")?;
     let mut base = empty.revision;
@@ -37,7 +33,7 @@ async fn facts_are_replaced_whole(store: Store) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn stale_facts_are_refused(store: Store) -> anyhow::Result<()> {
+async fn stale_facts_are_refused(store: &impl MemoryStore) -> anyhow::Result<()> {
     let first = store.facts(&Scope::Shared).await?.revision;
     let second = store.replace_facts(&Scope::Shared, "a".to_owned(), first).await?;
     ensure!(first != second, "other facts have another revision");
@@ -52,7 +48,7 @@ async fn stale_facts_are_refused(store: Store) -> anyhow::Result<()> {
     same("the same text keeps its revision", &again, &second)
 }
 
-async fn one_of_many_writers_wins(store: Store) -> anyhow::Result<()> {
+async fn one_of_many_writers_wins(store: &impl MemoryStore) -> anyhow::Result<()> {
     let base = store.facts(&Scope::Shared).await?.revision;
     let writers = (0..8).map(|writer| store.replace_facts(&Scope::Shared, format!("writer {writer}"), base));
     let results = join_all(writers).await;
@@ -63,7 +59,7 @@ async fn one_of_many_writers_wins(store: Store) -> anyhow::Result<()> {
     same("its text stands", &store.facts(&Scope::Shared).await?.text, &format!("writer {winner}"))
 }
 
-async fn history_is_beside_the_facts(store: Store) -> anyhow::Result<()> {
+async fn history_is_beside_the_facts(store: &impl MemoryStore) -> anyhow::Result<()> {
     let before = store.facts(&Scope::Shared).await?;
     for entry in ["[2026-03-15 14:30] talked about tea", "two\nlines\n\n\n", ""] {
         store.append_history(&Scope::Shared, Local::now().fixed_offset(), entry).await?;
@@ -71,7 +67,7 @@ async fn history_is_beside_the_facts(store: Store) -> anyhow::Result<()> {
     same("facts are untouched", &store.facts(&Scope::Shared).await?, &before)
 }
 
-async fn notes_are_not_made_by_reading(store: Store) -> anyhow::Result<()> {
+async fn notes_are_not_made_by_reading(store: &impl MemoryStore) -> anyhow::Result<()> {
     for date in [Local::now().date_naive(), NaiveDate::MIN, NaiveDate::MAX] {
         same("there is no note", &store.day_note(&Scope::Shared, date).await?, &None)?;
     }
@@ -81,7 +77,7 @@ async fn notes_are_not_made_by_reading(store: Store) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn scopes_are_kept_apart(store: Store) -> anyhow::Result<()> {
+async fn scopes_are_kept_apart(store: &impl MemoryStore) -> anyhow::Result<()> {
     let base = store.facts(&Scope::Shared).await?.revision;
     store.replace_facts(&Scope::Shared, "everybody's".to_owned(), base).await?;
     for scope in [Scope::Person("1".into()), Scope::Person("2".into()), Scope::Room("t:1".into())] {

@@ -16,23 +16,21 @@ use serde_json::json;
 
 use super::same;
 
-type Store = Arc<dyn SessionStore>;
-
 /// Runs the suite of [`SessionStore`]. `make` returns a new, empty store each time.
 ///
 /// # Errors
 /// The first promise that the store does not keep.
-pub async fn session_store(make: impl Fn() -> Store) -> anyhow::Result<()> {
-    a_session_that_does_not_exist(make()).await.context("a session that does not exist")?;
-    every_entry_comes_back(make()).await.context("every entry comes back as it was appended")?;
-    a_stale_head_is_refused(make()).await.context("a stale head is refused")?;
-    reading_begins_where_asked(make()).await.context("reading begins where asked")?;
-    the_cursor(make()).await.context("the cursor")?;
-    metadata_is_merged(make()).await.context("metadata is merged")?;
-    answered_messages(make()).await.context("answered messages")?;
-    keys_are_kept_apart(make()).await.context("keys are kept apart")?;
-    writers_do_not_interleave(make()).await.context("writers do not interleave")?;
-    listing(make()).await.context("listing")
+pub async fn session_store<S: SessionStore>(make: impl AsyncFn() -> anyhow::Result<S>) -> anyhow::Result<()> {
+    a_session_that_does_not_exist(&make().await?).await.context("a session that does not exist")?;
+    every_entry_comes_back(&make().await?).await.context("every entry comes back as it was appended")?;
+    a_stale_head_is_refused(&make().await?).await.context("a stale head is refused")?;
+    reading_begins_where_asked(&make().await?).await.context("reading begins where asked")?;
+    the_cursor(&make().await?).await.context("the cursor")?;
+    metadata_is_merged(&make().await?).await.context("metadata is merged")?;
+    answered_messages(&make().await?).await.context("answered messages")?;
+    keys_are_kept_apart(&make().await?).await.context("keys are kept apart")?;
+    writers_do_not_interleave(&make().await?).await.context("writers do not interleave")?;
+    listing(&make().await?).await.context("listing")
 }
 
 /// A moment that survives being written in microseconds.
@@ -77,7 +75,7 @@ fn records(entries: &[Entry]) -> Vec<Record> {
     records
 }
 
-async fn a_session_that_does_not_exist(store: Store) -> anyhow::Result<()> {
+async fn a_session_that_does_not_exist(store: &impl SessionStore) -> anyhow::Result<()> {
     let key = SessionKey::from("t:1");
     for from in [ReadFrom::Cursor, ReadFrom::Seq(Seq(0)), ReadFrom::Seq(Seq(9))] {
         same("it is empty", &store.read(&key, from).await?, &SessionView::default())?;
@@ -140,7 +138,7 @@ fn all_kinds() -> Vec<Entry> {
     ]
 }
 
-async fn every_entry_comes_back(store: Store) -> anyhow::Result<()> {
+async fn every_entry_comes_back(store: &impl SessionStore) -> anyhow::Result<()> {
     let key = SessionKey::from("t:1");
     let entries = all_kinds();
     let mut head = Seq(0);
@@ -161,7 +159,7 @@ async fn every_entry_comes_back(store: Store) -> anyhow::Result<()> {
     same("all at once", &store.read(&other, ReadFrom::Seq(Seq(0))).await?, &expected)
 }
 
-async fn a_stale_head_is_refused(store: Store) -> anyhow::Result<()> {
+async fn a_stale_head_is_refused(store: &impl SessionStore) -> anyhow::Result<()> {
     let key = SessionKey::from("t:1");
     store.append(&key, Seq(0), vec![said("a", 0), said("b", 1)]).await?;
     let before = store.read(&key, ReadFrom::Seq(Seq(0))).await?;
@@ -174,7 +172,7 @@ async fn a_stale_head_is_refused(store: Store) -> anyhow::Result<()> {
     same("nothing is appended then", &store.read(&key, ReadFrom::Seq(Seq(0))).await?, &before)
 }
 
-async fn reading_begins_where_asked(store: Store) -> anyhow::Result<()> {
+async fn reading_begins_where_asked(store: &impl SessionStore) -> anyhow::Result<()> {
     let key = SessionKey::from("t:1");
     let entries = vec![said("a", 0), ended(1, &[]), said("b", 1), said("c", 2), ended(2, &[])];
     store.append(&key, Seq(0), entries.clone()).await?;
@@ -187,7 +185,7 @@ async fn reading_begins_where_asked(store: Store) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn the_cursor(store: Store) -> anyhow::Result<()> {
+async fn the_cursor(store: &impl SessionStore) -> anyhow::Result<()> {
     let key = SessionKey::from("t:1");
     let mut entries = vec![said("a", 0), said("b", 1), said("c", 2)];
     store.append(&key, Seq(0), entries.clone()).await?;
@@ -210,7 +208,7 @@ async fn the_cursor(store: Store) -> anyhow::Result<()> {
     same("nothing before it is lost", &view.records, &records(&entries))
 }
 
-async fn metadata_is_merged(store: Store) -> anyhow::Result<()> {
+async fn metadata_is_merged(store: &impl SessionStore) -> anyhow::Result<()> {
     let key = SessionKey::from("t:1");
     let changes = [json!({"a": 1, "b": {"c": 2}}), json!({"b": 3, "d": "x"}), json!({"a": null, "nothing": null})];
     for change in changes {
@@ -220,7 +218,7 @@ async fn metadata_is_merged(store: Store) -> anyhow::Result<()> {
     same("null removes, the rest replaces", &view.metadata, &map(json!({"b": 3, "d": "x"})))
 }
 
-async fn answered_messages(store: Store) -> anyhow::Result<()> {
+async fn answered_messages(store: &impl SessionStore) -> anyhow::Result<()> {
     let key = SessionKey::from("t:1");
     let mut head = store.append(&key, Seq(0), vec![ended(0, &["m:a", "m:b"]), ended(1, &["m:c"])]).await?;
     let ids = |ids: &[&str]| ids.iter().map(|id| MessageId::from(*id)).collect::<Vec<_>>();
@@ -238,7 +236,7 @@ async fn answered_messages(store: Store) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn keys_are_kept_apart(store: Store) -> anyhow::Result<()> {
+async fn keys_are_kept_apart(store: &impl SessionStore) -> anyhow::Result<()> {
     let keys = ["a:b_c", "a_b:c", "A:b_c", "a:b/c", "a:../c", "..", "a:b?c", " a:b", "界:🦀", "a:b", "cli:direct"];
     for (number, key) in (0..).zip(keys) {
         store.append(&key.into(), Seq(0), vec![said(key, number)]).await.with_context(|| key.to_owned())?;
@@ -255,7 +253,7 @@ async fn keys_are_kept_apart(store: Store) -> anyhow::Result<()> {
 }
 
 /// Appends a pair of messages, reading again whenever somebody was faster.
-async fn append_pair(store: &Store, key: &SessionKey, writer: i64) -> anyhow::Result<()> {
+async fn append_pair(store: &impl SessionStore, key: &SessionKey, writer: i64) -> anyhow::Result<()> {
     loop {
         let head = store.read(key, ReadFrom::Cursor).await?.head;
         let pair = vec![said(&format!("{writer} first"), writer), said(&format!("{writer} second"), writer)];
@@ -266,11 +264,11 @@ async fn append_pair(store: &Store, key: &SessionKey, writer: i64) -> anyhow::Re
     }
 }
 
-async fn writers_do_not_interleave(store: Store) -> anyhow::Result<()> {
+async fn writers_do_not_interleave(store: &impl SessionStore) -> anyhow::Result<()> {
     const WRITERS: i64 = 12;
     let keys = [SessionKey::from("t:1"), SessionKey::from("t:2")];
     let writers = (0..WRITERS).flat_map(|writer| keys.iter().map(move |key| (writer, key)));
-    for done in join_all(writers.map(|(writer, key)| append_pair(&store, key, writer))).await {
+    for done in join_all(writers.map(|(writer, key)| append_pair(store, key, writer))).await {
         done?;
     }
     for key in &keys {
@@ -290,7 +288,7 @@ async fn writers_do_not_interleave(store: Store) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn listing(store: Store) -> anyhow::Result<()> {
+async fn listing(store: &impl SessionStore) -> anyhow::Result<()> {
     let title = map(json!({"title": "b"}));
     store.append(&"t:a".into(), Seq(0), vec![said("1", 0), said("2", 1)]).await?;
     store.append(&"t:b".into(), Seq(0), vec![said("1", 0), Entry::Metadata(title.clone())]).await?;
