@@ -1,1 +1,46 @@
-//! Builds the assistant from configuration and supervises it.
+//! Builds the assistant from its configuration, supervises it, and shuts it down.
+//!
+//! Decision: this is the only crate that knows names: which key of the configuration belongs to
+//! which part, which platforms and vendors there are. Binaries above it parse arguments and
+//! print; everything below it knows nothing of configuration files.
+
+mod assistant;
+mod error;
+mod gateway;
+mod load;
+mod model;
+mod onboard;
+mod platforms;
+mod settings;
+mod status;
+mod terminal;
+mod visit;
+
+pub use error::RuntimeError;
+pub use gateway::Gateway;
+pub use load::{LoadOptions, install_tls, load};
+pub use model::{ModelChoice, ModelSource};
+pub use onboard::{OnboardMode, OnboardPlan, OnboardReport, onboard, plan_onboarding};
+pub use settings::AgentDefaults;
+pub use status::Status;
+pub use terminal::{Answer, Terminal, TerminalEvent, TerminalOptions, ask};
+pub use visit::FirstVisit;
+
+pub use nanobot_agent_core::{COMMANDS, CommandInfo};
+pub use nanobot_session as session;
+pub use nanobot_types as types;
+
+use std::sync::Arc;
+
+use nanobot_config::Config;
+use nanobot_session::{JsonlStore, SessionPaths, SessionStore};
+
+/// The sessions of a configuration's workspace.
+///
+/// # Errors
+/// [`RuntimeError::Config`] when the workspace cannot be told.
+pub fn session_store(config: &Config) -> Result<Arc<dyn SessionStore>, RuntimeError> {
+    let paths = config.paths();
+    let workspace = config.workspace()?;
+    Ok(Arc::new(JsonlStore::new(SessionPaths::discover(&workspace, &paths.data_dir, &paths.home))))
+}

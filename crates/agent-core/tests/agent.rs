@@ -1,0 +1,11 @@
+//! The agent against scripted models.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+#[path = "agent/crashes.rs"]
+mod crashes;
+#[path = "agent/lanes.rs"]
+mod lanes;
+#[path = "agent/turns.rs"]
+mod turns;
+#[path = "agent/world.rs"]
+mod world;

@@ -1,0 +1,176 @@
+//! The loop between a bus and the agent.
+
+use std::sync::Arc;
+
+use nanobot_agent_core::{AgentLoop, LoopSettings};
+use nanobot_bus::{Bus as _, MemoryBus, Settle, Subscription};
+use nanobot_testkit::{Gate, Reply, ScriptedProvider};
+use nanobot_types::{ChatMessage, InboundMessage, OutboundKind, OutboundMessage};
+use serde_json::json;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::world::World;
+
+struct Running {
+    bus: Arc<MemoryBus>,
+    out: Subscription<OutboundMessage>,
+    cancel: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Running {
+    async fn start(world: &World) -> Self {
+        let bus = Arc::new(MemoryBus::new());
+        let out = bus.outbound(&"telegram".into()).await.unwrap();
+        let cancel = CancellationToken::new();
+        let agent_loop = AgentLoop::new(world.agent(), bus.clone(), LoopSettings::default());
+        let stop = cancel.clone();
+        let task = TaskTracker::new().spawn(async move { agent_loop.run(stop).await.unwrap() });
+        Self { bus, out, cancel, task }
+    }
+
+    async fn say(&self, chat: &str, id: &str, text: &str) {
+        let message = InboundMessage { id: Some(id.into()), ..InboundMessage::text("telegram", "u", chat, text) };
+        self.bus.publish_inbound(message).await.unwrap();
+    }
+
+    /// The next whole message.
+    async fn reply(&mut self) -> String {
+        loop {
+            let delivery = self.out.next().await.unwrap();
+            delivery.settle(Settle::Ack).await.unwrap();
+            if matches!(delivery.message.kind, OutboundKind::Final | OutboundKind::Notice) {
+                return delivery.message.content;
+            }
+        }
+    }
+
+    async fn stop(self) {
+        self.cancel.cancel();
+        self.task.await.unwrap();
+    }
+}
+
+fn last_user(request: &nanobot_provider::ChatRequest) -> String {
+    let text = request.transcript.messages().iter().rev().find_map(|message| match &**message {
+        ChatMessage::User(_) => Some(message.text()),
+        _ => None,
+    });
+    text.unwrap().lines().next().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn messages_of_a_chat_are_answered_in_order_and_chats_beside_each_other() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let world = World::new(ScriptedProvider::answering(move |request| {
+        let said = last_user(request);
+        if said == "slow" { Reply::text("slow done").after(&held) } else { Reply::text(format!("re: {said}")) }
+    }));
+    let mut running = Running::start(&world).await;
+    running.say("1", "a", "slow").await;
+    world.provider.wait_for(1).await.unwrap();
+    running.say("2", "b", "quick").await;
+    assert_eq!(running.reply().await, "re: quick");
+    gate.open();
+    assert_eq!(running.reply().await, "slow done");
+    running.say("1", "a", "slow").await;
+    running.say("1", "c", "next").await;
+    assert_eq!(running.reply().await, "re: next", "a message delivered twice is answered once");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_message_that_comes_meanwhile_is_steered_into_the_turn() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let world = World::new(ScriptedProvider::answering(move |request| match last_user(request).as_str() {
+        "begin" => Reply::call("look", &json!({})).after(&held),
+        other => Reply::text(format!("heard {other}")),
+    }));
+    let mut running = Running::start(&world).await;
+    running.say("1", "a", "begin").await;
+    world.provider.wait_for(1).await.unwrap();
+    running.say("1", "b", "and mind the gap").await;
+    // The command answers at once, so the message before it has reached its lane.
+    running.say("1", "c", "/help").await;
+    assert!(running.reply().await.contains("/stop"));
+    gate.open();
+    assert_eq!(running.reply().await, "heard and mind the gap");
+    running.stop().await;
+    assert_eq!(
+        world.log("telegram:1").await,
+        [
+            "user: begin",
+            "assistant calls look: ",
+            "tool: look {}",
+            "user: and mind the gap",
+            "assistant: heard and mind the gap",
+            "end: Replied"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn stop_ends_the_turn_and_keeps_what_was_recorded() {
+    let world = World::new(ScriptedProvider::answering(|request| match request.transcript.messages().len() {
+        1 => Reply::call("look", &json!({})),
+        _ => Reply::hang(),
+    }));
+    let mut running = Running::start(&world).await;
+    running.say("1", "x", "/stop").await;
+    assert_eq!(running.reply().await, "No active task to stop.");
+    running.say("1", "a", "work").await;
+    world.provider.wait_for(2).await.unwrap();
+    running.say("1", "b", "/STOP").await;
+    assert_eq!(running.reply().await, "Stopped 1 task(s).");
+    running.stop().await;
+    assert_eq!(
+        world.log("telegram:1").await,
+        ["user: work", "assistant calls look: ", "tool: look {}", "end: Stopped"]
+    );
+}
+
+#[tokio::test]
+async fn new_begins_a_conversation_that_knows_nothing_of_the_old_one() {
+    let world = World::new(ScriptedProvider::answering(|request| {
+        Reply::text(format!("I see {} messages", request.transcript.messages().len()))
+    }));
+    let mut running = Running::start(&world).await;
+    for (id, text, reply) in [
+        ("a", "one", "I see 1 messages"),
+        ("b", "two", "I see 3 messages"),
+        ("c", "/clear", "New session started."),
+        ("d", "three", "I see 1 messages"),
+        ("e", "/frobnicate", "There is no command /frobnicate. /help lists the commands."),
+    ] {
+        running.say("1", id, text).await;
+        assert_eq!(running.reply().await, reply, "{text}");
+    }
+    running.say("1", "f", "/status").await;
+    let status = running.reply().await;
+    assert!(status.contains("Session telegram:1: 6 messages, 2 in context"), "{status}");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_shutdown_leaves_unfinished_messages_to_the_next_start() {
+    let world = World::new(ScriptedProvider::answering(|_| Reply::hang()));
+    let bus = Arc::new(MemoryBus::new());
+    let settings = LoopSettings { grace: std::time::Duration::ZERO, ..LoopSettings::default() };
+    let agent_loop = AgentLoop::new(world.agent(), bus.clone(), settings);
+    let cancel = CancellationToken::new();
+    let message = InboundMessage { id: Some("a".into()), ..InboundMessage::text("telegram", "u", "1", "hi") };
+    bus.publish_inbound(message).await.unwrap();
+    let stop = async {
+        world.provider.wait_for(1).await.unwrap();
+        cancel.cancel();
+    };
+    let (outcome, ()) = tokio::join!(agent_loop.run(cancel.clone()), stop);
+    outcome.unwrap();
+    assert_eq!(world.log("telegram:1").await, ["user: hi"]);
+    let again = bus.inbound().await.unwrap().next().await.unwrap();
+    assert_eq!((again.message.content.as_str(), again.attempt), ("hi", 2));
+}

@@ -1,0 +1,148 @@
+//! An agent with a scripted model, counting tools and a workspace that goes away with the test.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use nanobot_agent_core::{Agent, AgentParts, AgentSettings, MessageTool, Outbox, OutboxError, Signal, TurnOptions};
+use nanobot_bus::EventFeed;
+use nanobot_context::{ContextBuilder, ContextSettings};
+use nanobot_guard::{PathPolicy, PathRules};
+use nanobot_memory::MarkdownStore;
+use nanobot_provider::{Candidate, Generation, ProviderRouter, RetryPolicy};
+use nanobot_session::{InMemoryStore, ReadFrom, SessionStore};
+use nanobot_testkit::ScriptedProvider;
+use nanobot_tool::{Registry, Tool, ToolContext, Typed};
+use nanobot_types::{ChatMessage, Effect, OutboundMessage, SessionKey, ToolResult, ToolSource, ToolSpec};
+use serde_json::{Value, json};
+
+/// How often each tool ran.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Runs(Arc<Mutex<BTreeMap<String, u32>>>);
+
+impl Runs {
+    pub(crate) fn of(&self, tool: &str) -> u32 {
+        self.0.lock().unwrap().get(tool).copied().unwrap_or(0)
+    }
+}
+
+/// A tool that only counts.
+#[derive(Debug)]
+struct Counting {
+    spec: ToolSpec,
+    runs: Runs,
+}
+
+#[async_trait]
+impl Tool for Counting {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    async fn execute(&self, arguments: Value, _: &ToolContext) -> ToolResult {
+        *self.runs.0.lock().unwrap().entry(self.spec.name.to_string()).or_default() += 1;
+        ToolResult::ok(format!("{} {arguments}", self.spec.name))
+    }
+}
+
+/// Keeps what the `message` tool sends.
+#[derive(Debug, Default)]
+pub(crate) struct Kept(pub(crate) Mutex<Vec<OutboundMessage>>);
+
+#[async_trait]
+impl Outbox for Kept {
+    async fn put(&self, message: OutboundMessage) -> Result<(), OutboxError> {
+        let mut kept = self.0.lock().unwrap();
+        if !kept.iter().any(|known| known.key == message.key) {
+            kept.push(message);
+        }
+        Ok(())
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) provider: Arc<ScriptedProvider>,
+    pub(crate) sessions: Arc<dyn SessionStore>,
+    pub(crate) runs: Runs,
+    pub(crate) outbox: Arc<Kept>,
+    pub(crate) options: TurnOptions,
+    workspace: tempfile::TempDir,
+}
+
+impl World {
+    pub(crate) fn new(provider: ScriptedProvider) -> Self {
+        Self {
+            provider: Arc::new(provider),
+            sessions: Arc::new(InMemoryStore::new()),
+            runs: Runs::default(),
+            outbox: Arc::default(),
+            options: TurnOptions::default(),
+            workspace: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    /// A new agent over what the world holds, as after a restart.
+    pub(crate) fn agent(&self) -> Arc<Agent> {
+        let registry = Registry::new();
+        for (name, effect) in
+            [("look", Effect::Pure), ("put", Effect::Idempotent), ("send_money", Effect::Irreversible)]
+        {
+            let spec = ToolSpec {
+                name: name.into(),
+                description: "Counts.".to_owned(),
+                parameters: json!({"type": "object", "properties": {}}),
+                effect,
+                source: ToolSource::BuiltIn,
+            };
+            registry.register(Arc::new(Counting { spec, runs: self.runs.clone() })).unwrap();
+        }
+        let policy = Arc::new(PathPolicy::new(PathRules::new(self.workspace.path())));
+        registry.register(Arc::new(Typed::new(MessageTool::new(self.outbox.clone(), policy)))).unwrap();
+        let candidate =
+            Candidate { provider: self.provider.clone(), model: "model".into(), generation: Generation::default() };
+        let policy = RetryPolicy { pauses: vec![Duration::from_millis(1)], ..RetryPolicy::default() };
+        let memory = Arc::new(MarkdownStore::new(self.workspace.path().join("memory")));
+        let parts = AgentParts {
+            router: Arc::new(ProviderRouter::new([candidate], policy)),
+            registry: Arc::new(registry),
+            sessions: self.sessions.clone(),
+            context: Arc::new(ContextBuilder::new(ContextSettings::new(self.workspace.path()), memory)),
+            events: EventFeed::new(),
+        };
+        Arc::new(Agent::new(parts, AgentSettings { options: self.options.clone(), ..AgentSettings::default() }))
+    }
+
+    /// What the session holds, as `role: text`.
+    pub(crate) async fn log(&self, session: &str) -> Vec<String> {
+        let view = self.sessions.read(&SessionKey::from(session), ReadFrom::Cursor).await.unwrap();
+        view.records
+            .iter()
+            .filter_map(|record| match &record.entry {
+                nanobot_session::Entry::Message(entry) => Some(line(&entry.message)),
+                nanobot_session::Entry::TurnEnded(end) => Some(format!("end: {:?}", end.outcome)),
+                _ => None,
+            })
+            .collect()
+    }
+}
+
+pub(crate) fn line(message: &ChatMessage) -> String {
+    match message {
+        ChatMessage::Assistant(assistant) if !assistant.tool_calls.is_empty() => {
+            let names: Vec<&str> = assistant.tool_calls.iter().map(|call| call.name.as_str()).collect();
+            format!("assistant calls {}: {}", names.join(" "), message.text())
+        }
+        other => format!("{}: {}", other.role(), other.text()),
+    }
+}
+
+/// Keeps signals.
+#[derive(Debug, Default)]
+pub(crate) struct Seen(pub(crate) Mutex<Vec<Signal>>);
+
+impl nanobot_agent_core::Observer for Seen {
+    fn signal(&self, signal: Signal) {
+        self.0.lock().unwrap().push(signal);
+    }
+}

@@ -1,0 +1,86 @@
+//! What keeps the assistant from starting or running, and what to try.
+
+use std::path::PathBuf;
+
+use nanobot_agent_core::AgentError;
+use nanobot_channels::ChannelsError;
+use nanobot_config::ConfigError;
+use nanobot_context::ContextError;
+use nanobot_providers::BuildError;
+use nanobot_server::ServerError;
+use nanobot_state::StateError;
+use nanobot_tools::ToolsError;
+
+/// An error for the person at the terminal.
+#[derive(Debug, thiserror::Error)]
+pub enum RuntimeError {
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The configured model cannot be used.
+    #[error("the model cannot be used")]
+    Model(#[from] BuildError),
+    /// The workspace cannot be used.
+    #[error("the workspace {} cannot be used", path.display())]
+    Workspace {
+        /// The folder.
+        path: PathBuf,
+        /// What failed.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The files of the workspace cannot be made.
+    #[error("the workspace cannot be prepared")]
+    Context(#[from] ContextError),
+    /// The tools are configured wrongly.
+    #[error("the tools cannot be used")]
+    Tools(#[from] ToolsError),
+    /// The home is in use, or its state cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The channels are configured wrongly.
+    #[error(transparent)]
+    Channels(#[from] ChannelsError),
+    /// The health endpoint cannot listen.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// The assistant failed.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+}
+
+impl RuntimeError {
+    /// What to try.
+    #[must_use]
+    pub fn remedy(&self) -> Option<String> {
+        match self {
+            Self::Config(error) => Some(error.remedy()),
+            Self::Model(_) => Some(
+                "`nanobot config explain agents.defaults` shows which provider is taken and why; \
+                 `nanobot agent --demo` works without one."
+                    .to_owned(),
+            ),
+            Self::Workspace { path, .. } => Some(format!(
+                "Make {} a folder that you can read and write, or choose another with --workspace or \
+                 agents.defaults.workspace.",
+                path.display()
+            )),
+            Self::State(StateError::Owned { pid: Some(pid), .. }) => {
+                Some(format!("Stop it with `kill {pid}`, or use another home: NANOBOT_HOME=/some/folder."))
+            }
+            Self::State(_) => Some("Check the permissions and the free space of the folder it names.".to_owned()),
+            Self::Channels(_) => Some("`nanobot config explain channels` shows what is set and where.".to_owned()),
+            Self::Context(_) | Self::Tools(_) | Self::Server(_) | Self::Agent(_) => None,
+        }
+    }
+
+    /// The exit code of a program that ends with this error: 2 when the configuration has to
+    /// change, 1 otherwise.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Config(_) | Self::Model(_) | Self::Tools(_) | Self::Channels(_) => 2,
+            _ => 1,
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! The assistant in people's chats: bus, agent, channels, health endpoint.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nanobot_agent_core::{AgentError, AgentLoop, LoopSettings, Outbox};
+use nanobot_bus::{Bus, EventFeed, Ledger};
+use nanobot_channel::{ChannelName, RawConfig};
+use nanobot_channels::{
+    ChannelManager, ChannelManagerParts, ChannelRegistry, ChannelSettings, ChannelsError, DeliverySettings, Health,
+    HealthState, ManagedChannel, MediaSettings,
+};
+use nanobot_config::Config;
+use nanobot_server::{ChannelHealth, HealthReport, HealthServer, HealthSource, ServerConfig};
+use nanobot_state::{HomeLock, SqliteBus, StateDb};
+use nanobot_tools::WebConfig;
+use nanobot_types::Timestamp;
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::assistant::Assistant;
+use crate::{FirstVisit, ModelChoice, RuntimeError, model, platforms};
+
+/// How long replies may still be sent after the last turn ended.
+const FLUSH_GRACE: Duration = Duration::from_secs(5);
+/// How long settled messages are remembered, and with them that they were there.
+const LEDGER_KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// A gateway that owns its home and has not begun to run.
+#[derive(Debug)]
+pub struct Gateway {
+    _lock: HomeLock,
+    bus: SqliteBus,
+    assistant: Assistant,
+    server: HealthServer,
+    channels: Vec<ManagedChannel>,
+    refused: Vec<(ChannelName, String)>,
+    media: MediaSettings,
+    first_visit: Option<FirstVisit>,
+    started: Instant,
+}
+
+impl Gateway {
+    /// Takes the home, opens the ledger, builds the agent and the channels, and binds the health
+    /// endpoint. Nothing is received yet.
+    ///
+    /// # Errors
+    /// [`RuntimeError::State`] when another gateway has the home, and whatever else keeps it from
+    /// starting. A channel that cannot be made is no error: it is shown as failed.
+    pub async fn start(config: &Config) -> Result<Self, RuntimeError> {
+        let lock = HomeLock::acquire(&config.paths().data_dir)?;
+        let first_visit = FirstVisit::pay(config).await?;
+        let server_config: ServerConfig = config.section("gateway")?;
+        let server = HealthServer::bind(&server_config).await?;
+        let database = StateDb::open(&config.paths().state_db).await?;
+        if let Some(aside) = database.moved_aside() {
+            tracing::warn!(aside = %aside.display(), "the state database was damaged and has been moved aside");
+        }
+        let bus = SqliteBus::open(database).await?;
+        let outbox: Arc<dyn Outbox> = Arc::new(Arc::new(bus.clone()) as Arc<dyn Bus>);
+        let model = model::choose_for_gateway(config).await?;
+        let assistant = Assistant::build(config, model, outbox, EventFeed::new())?;
+        let (channels, refused) = channels(config)?;
+        let media = MediaSettings::below(config.paths().media.clone());
+        let started = Instant::now();
+        Ok(Self { _lock: lock, bus, assistant, server, channels, refused, media, first_visit, started })
+    }
+
+    /// What a person wants to know at the start, a line each.
+    #[must_use]
+    pub fn summary(&self) -> Vec<String> {
+        let mut lines = vec![
+            format!("Model: {}", self.assistant.model),
+            format!("Health: http://{}/health", self.server.address()),
+        ];
+        lines.extend(self.channels.iter().map(|managed| format!("Channel {}: enabled", managed.channel.name())));
+        lines.extend(self.refused.iter().map(|(name, why)| format!("Channel {name}: failed ({why})")));
+        if self.channels.is_empty() && self.refused.is_empty() {
+            lines.push("No channel is enabled: set channels.<name>.enabled to true in the configuration.".to_owned());
+        }
+        lines
+    }
+
+    /// Who answers.
+    #[must_use]
+    pub fn model(&self) -> &ModelChoice {
+        &self.assistant.model
+    }
+
+    /// What was found in a home of the Python program, on the first visit.
+    #[must_use]
+    pub fn first_visit(&self) -> Option<&FirstVisit> {
+        self.first_visit.as_ref()
+    }
+
+    /// Runs until `cancel` fires, then shuts down in order: nothing new is taken, turns have
+    /// their grace, replies are sent, channels end, the ledger is closed.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Channels`] when two channels have one name, [`RuntimeError::Agent`] when
+    /// the bus gives no messages.
+    pub async fn run(self, cancel: CancellationToken) -> Result<(), RuntimeError> {
+        if let Err(error) = self.bus.prune(LEDGER_KEPT).await {
+            tracing::warn!(%error, "old ledger entries could not be forgotten");
+        }
+        let bus: Arc<dyn Bus> = Arc::new(self.bus.clone());
+        let ledger: Arc<dyn Ledger> = Arc::new(self.bus.clone());
+        let tasks = TaskTracker::new();
+        let end = CancellationToken::new();
+        let manager = ChannelManager::start(ChannelManagerParts {
+            bus: bus.clone(),
+            ledger,
+            channels: self.channels,
+            refused: self.refused,
+            media: self.media,
+            cancel: end.clone(),
+            tasks: tasks.clone(),
+        })?;
+        let health = Arc::new(GatewayHealth { channels: manager.health().clone(), started: self.started });
+        let serving = tasks.spawn(self.server.serve(health, end.child_token()));
+        let turns = AgentLoop::new(self.assistant.agent, bus, LoopSettings::default());
+        let close_intake = async {
+            cancel.cancelled().await;
+            manager.close_intake();
+        };
+        let (outcome, ()) = tokio::join!(end_with(turns.run(cancel.clone()), &cancel), close_intake);
+        if !manager.flush(FLUSH_GRACE).await {
+            tracing::warn!("some replies were not sent; they are kept for the next start");
+        }
+        manager.stop().await;
+        end.cancel();
+        if let Err(error) = serving.await {
+            tracing::error!(%error, "the health endpoint ended badly");
+        }
+        tasks.close();
+        tasks.wait().await;
+        self.bus.close().await;
+        Ok(outcome?)
+    }
+}
+
+/// Ends everything else when the loop ends by itself.
+async fn end_with(
+    turns: impl Future<Output = Result<(), AgentError>>,
+    cancel: &CancellationToken,
+) -> Result<(), AgentError> {
+    let outcome = turns.await;
+    cancel.cancel();
+    outcome
+}
+
+/// What every channel's section has.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Enabled {
+    #[serde(default)]
+    enabled: bool,
+    #[serde(default)]
+    kind: Option<String>,
+}
+
+type Made = (Vec<ManagedChannel>, Vec<(ChannelName, String)>);
+
+fn channels(config: &Config) -> Result<Made, RuntimeError> {
+    let registry = platforms::registry();
+    let shared: DeliverySettings = config.section("channels")?;
+    let web: WebConfig = config.section("tools.web")?;
+    let mut made = Made::default();
+    for name in config.names("channels")? {
+        let key = format!("channels.{name}");
+        let Enabled { enabled, kind } = config.section(&key)?;
+        if !enabled {
+            continue;
+        }
+        let kind = kind.unwrap_or_else(|| name.clone());
+        let section = config.raw(&key)?.unwrap_or_default();
+        let raw = RawConfig { section, proxy: web.proxy.clone() };
+        let name = ChannelName::from(name);
+        match make(&registry, &kind, &name, &shared, &raw) {
+            Ok(managed) => made.0.push(managed),
+            Err(error) => made.1.push((name, chain(&error))),
+        }
+    }
+    Ok(made)
+}
+
+fn make(
+    registry: &ChannelRegistry,
+    kind: &str,
+    name: &ChannelName,
+    shared: &DeliverySettings,
+    raw: &RawConfig,
+) -> Result<ManagedChannel, ChannelsError> {
+    let settings: ChannelSettings = registry.settings(kind, name, shared, raw)?;
+    Ok(ManagedChannel::fixed(registry.create(kind, name.clone(), raw)?, settings))
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        source = inner.source();
+    }
+    text
+}
+
+struct GatewayHealth {
+    channels: Health,
+    started: Instant,
+}
+
+impl HealthSource for GatewayHealth {
+    fn health(&self) -> HealthReport {
+        let channels: BTreeMap<ChannelName, ChannelHealth> =
+            self.channels.snapshot().into_iter().map(|(name, state)| (name, shown(state))).collect();
+        HealthReport {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            uptime_s: self.started.elapsed().as_secs(),
+            channels,
+        }
+    }
+}
+
+fn shown(state: HealthState) -> ChannelHealth {
+    let (name, why, since): (&str, Option<String>, Option<Timestamp>) = match state {
+        HealthState::Starting => ("starting", None, None),
+        HealthState::Running => ("running", None, None),
+        HealthState::Degraded { why, since } => ("degraded", Some(why), Some(since)),
+        HealthState::Failed { why } => ("failed", Some(why), None),
+    };
+    ChannelHealth { state: name.to_owned(), why, since }
+}

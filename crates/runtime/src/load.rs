@@ -1,0 +1,77 @@
+//! Loads the configuration with every section registered.
+
+use std::path::PathBuf;
+
+use nanobot_channels::DeliverySettings;
+use nanobot_config::{Config, ConfigError, Environment, Loader, Paths, Schema};
+use nanobot_providers::ProviderSettings;
+use nanobot_server::ServerConfig;
+use nanobot_tools::ToolsConfig;
+
+use crate::platforms;
+use crate::settings::{AgentDefaults, SkillsConfig};
+
+/// What the command line says about the configuration.
+#[derive(Clone, Debug, Default)]
+pub struct LoadOptions {
+    /// `--config`.
+    pub config: Option<PathBuf>,
+    /// `--workspace`.
+    pub workspace: Option<String>,
+    /// Further keys with their values, the strongest layer.
+    pub overrides: Vec<(String, String)>,
+}
+
+/// Makes ring the crypto library of this process. Call it once before anything connects; calling
+/// it again does nothing.
+pub fn install_tls() {
+    if rustls::crypto::ring::default_provider().install_default().is_err() {
+        tracing::trace!("a crypto library was installed before");
+    }
+}
+
+/// Loads the configuration of this process.
+///
+/// # Errors
+/// [`ConfigError`], which says where and what to try.
+pub fn load(options: &LoadOptions) -> Result<Config, ConfigError> {
+    let environment = Environment::of_process();
+    let paths = Paths::resolve(&environment, options.config.as_deref())?;
+    let mut loader = Loader::new(schema()?, paths, environment);
+    if let Some(workspace) = &options.workspace {
+        loader = loader.with_override("agents.defaults.workspace", workspace);
+    }
+    for (key, value) in &options.overrides {
+        loader = loader.with_override(key, value);
+    }
+    loader.load()
+}
+
+fn schema() -> Result<Schema, ConfigError> {
+    let known_providers = nanobot_providers::TABLE.iter().map(|spec| spec.name);
+    Schema::new()
+        .section("agents.defaults", &AgentDefaults::default())?
+        .map("providers", &ProviderSettings::default())?
+        .names("providers", known_providers)
+        .section("channels", &DeliverySettings::default())?
+        .variants("channels", "kind", platforms::defaults())?
+        .section("tools", &ToolsConfig::default())?
+        .section("gateway", &ServerConfig::default())?
+        .section("skills", &SkillsConfig::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_section_can_be_registered_and_read_back() {
+        let environment = Environment::new([], Some("/nowhere".into()), "/".into());
+        let paths = Paths::resolve(&environment, None).unwrap();
+        let config = Loader::new(schema().unwrap(), paths, environment).load().unwrap();
+        assert_eq!(config.section::<AgentDefaults>("agents.defaults").unwrap(), AgentDefaults::default());
+        assert_eq!(config.section::<ToolsConfig>("tools").unwrap(), ToolsConfig::default());
+        assert_eq!(config.section::<DeliverySettings>("channels").unwrap(), DeliverySettings::default());
+        assert_eq!(config.section::<SkillsConfig>("skills").unwrap(), SkillsConfig::default());
+    }
+}

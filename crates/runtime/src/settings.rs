@@ -1,0 +1,93 @@
+//! Sections of the configuration that belong to no other crate.
+
+use std::path::PathBuf;
+
+use nanobot_agent_core::TurnOptions;
+use nanobot_provider::Generation;
+use serde::{Deserialize, Serialize};
+
+/// `agents.defaults`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AgentDefaults {
+    /// The folder of everything a person owns; empty is `workspace` in the home.
+    pub workspace: String,
+    /// The model.
+    pub model: String,
+    /// Its provider, or `auto`.
+    pub provider: String,
+    /// Most tokens of one answer.
+    pub max_tokens: u32,
+    /// Tokens that fit into the model's window; 0 is no limit.
+    pub context_window_tokens: i64,
+    /// Randomness.
+    pub temperature: f32,
+    /// Most model calls of one turn.
+    pub max_tool_iterations: u32,
+    /// `low`, `medium`, `high`, or nothing.
+    pub reasoning_effort: Option<String>,
+    /// Most characters of a tool's result that the model reads.
+    pub max_tool_result_chars: usize,
+    /// Turns that run at the same time; 0 is no limit.
+    pub max_concurrent_turns: usize,
+    /// Whether pure tools of one answer run beside each other.
+    pub parallel_tools: bool,
+    /// Whether calls that a model writes into its text are run.
+    pub parse_calls_from_text: bool,
+    /// What the assistant is called.
+    pub bot_name: String,
+}
+
+impl Default for AgentDefaults {
+    fn default() -> Self {
+        Self {
+            workspace: String::new(),
+            model: "anthropic/claude-opus-4-5".to_owned(),
+            provider: "auto".to_owned(),
+            max_tokens: 8192,
+            context_window_tokens: 65_536,
+            temperature: 0.1,
+            max_tool_iterations: 40,
+            reasoning_effort: None,
+            max_tool_result_chars: 16_000,
+            max_concurrent_turns: 32,
+            parallel_tools: false,
+            parse_calls_from_text: false,
+            bot_name: "nanobot".to_owned(),
+        }
+    }
+}
+
+impl AgentDefaults {
+    /// How turns are run.
+    pub(crate) fn turn_options(&self) -> TurnOptions {
+        let window = usize::try_from(self.context_window_tokens).unwrap_or(0);
+        TurnOptions {
+            parse_calls_from_text: self.parse_calls_from_text,
+            parallel_tool_exec: self.parallel_tools,
+            max_iterations: self.max_tool_iterations.max(1),
+            token_budget: window.saturating_sub(usize::try_from(self.max_tokens).unwrap_or(0)),
+            max_result_chars: self.max_tool_result_chars.max(1),
+            ..TurnOptions::default()
+        }
+    }
+
+    /// How models generate.
+    pub(crate) fn generation(&self) -> Generation {
+        Generation {
+            max_tokens: self.max_tokens.max(1),
+            temperature: Some(self.temperature),
+            reasoning_effort: self.reasoning_effort.clone(),
+        }
+    }
+}
+
+/// `skills`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct SkillsConfig {
+    /// Read-only folders of skills beside the workspace's own.
+    pub library_dirs: Vec<PathBuf>,
+    /// Skills of the workspace that may stand in every prompt.
+    pub always: Vec<String>,
+}

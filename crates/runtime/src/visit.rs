@@ -1,0 +1,53 @@
+//! The first visit to a home that another program wrote.
+
+use std::path::{Path, PathBuf};
+
+use nanobot_config::{Config, ImportReport, RunningProgram, running_python_program};
+use nanobot_state::StateDb;
+
+use crate::RuntimeError;
+
+/// What was found in a home of the Python program before anything is written into it.
+#[derive(Debug)]
+pub struct FirstVisit {
+    /// What is read, kept, ignored and changed.
+    pub report: ImportReport,
+    /// The copy of `config.json`.
+    pub backup: Option<PathBuf>,
+    /// The Python program, if it seems to run on this home.
+    pub running: Option<RunningProgram>,
+}
+
+impl std::fmt::Display for FirstVisit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.report)?;
+        if let Some(backup) = &self.backup {
+            write!(f, "\nThe configuration was copied to {}.", backup.display())?;
+        }
+        if let Some(running) = &self.running {
+            write!(
+                f,
+                "\nWarning: another nanobot ({}, process {}) seems to be running on this home. \
+                 Stop it before both write to the same sessions.",
+                running.command, running.pid
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl FirstVisit {
+    /// Reports a home and backs its configuration up, once: the state database that is left
+    /// behind makes the home ours. `None` in a home that is new or ours already.
+    pub(crate) async fn pay(config: &Config) -> Result<Option<Self>, RuntimeError> {
+        if !config.is_first_visit() {
+            return Ok(None);
+        }
+        let paths = config.paths();
+        let report = ImportReport::new(config)?;
+        let running = running_python_program(Path::new("/proc"), std::process::id(), paths);
+        let backup = config.back_up(chrono::Utc::now())?;
+        StateDb::open(&paths.state_db).await?.close().await;
+        Ok(Some(Self { report, backup, running }))
+    }
+}
