@@ -4,14 +4,6 @@
 //! the runtime block of a message is put behind it again, nothing else is added. What a valid
 //! conversation lacks is made up and handed back as entries to append, so that the next replay
 //! finds it recorded.
-//!
-//! # Resuming a turn
-//! A message that the bus delivers again is looked up with [`SessionView::recorded`]. If it is
-//! [`Recorded::Ended`], only its reply is published again. If it is [`Recorded::Open`], the turn
-//! goes on from [`Replay::open_turn`]: give every pending call a result and append it, replay
-//! again, and go on with the model; or, if the reply is recorded already, publish it and end the
-//! turn. An open turn that nobody comes back for is history: its pending calls get
-//! [`OpenTurn::abandon`].
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -34,6 +26,12 @@ pub struct Replay {
 }
 
 /// How far a turn came before it was interrupted.
+///
+/// A message that the bus delivers again is looked up with [`SessionView::recorded`]. If it is
+/// [`Recorded::Ended`], only its reply is published again. If it is [`Recorded::Open`] and among
+/// [`OpenTurn::inbound`], the turn goes on: every pending call gets a result, and the model is
+/// asked again; or, if the reply is recorded already, it is published and the turn ended. An open
+/// turn that nobody comes back for is history, and its pending calls get [`OpenTurn::abandon`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenTurn {
     /// Journal ids of the messages it took in. A message without an id leaves none.

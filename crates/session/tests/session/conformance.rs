@@ -1,7 +1,10 @@
 //! The public suite, run by each store of this crate.
 
-use nanobot_session::{InMemoryStore, JsonlStore, SessionPaths};
+use futures_util::future::join_all;
+use nanobot_session::{InMemoryStore, JsonlStore, Seq, SessionError, SessionPaths, SessionStore as _};
 use nanobot_testkit::conformance::session_store;
+
+use crate::support::{Home, assistant, key, texts, user, whole};
 
 #[tokio::test]
 async fn in_memory() {
@@ -30,12 +33,9 @@ async fn jsonl_in_an_external_store() {
     session_store(make).await.unwrap();
 }
 
-/// A second store over the same files sees what the first one wrote, and the other way round.
+/// Two stores over the same files stand for two processes.
 #[tokio::test]
-async fn two_processes_on_one_folder_do_not_lose_each_others_entries() {
-    use crate::support::{Home, assistant, key, texts, user, whole};
-    use nanobot_session::{Seq, SessionError, SessionStore as _};
-
+async fn two_processes_on_one_folder_see_each_others_entries() {
     let home = Home::new();
     let (first, second) = (home.store(), home.store());
     let head = first.append(&key(), Seq(0), vec![user("a")]).await.unwrap();
@@ -44,4 +44,27 @@ async fn two_processes_on_one_folder_do_not_lose_each_others_entries() {
     assert!(matches!(stale, Err(SessionError::Moved { actual: Seq(2), .. })), "{stale:?}");
     first.append(&key(), head, vec![user("c")]).await.unwrap();
     assert_eq!(texts(&whole(&second).await), ["a", "b", "c"]);
+}
+
+#[tokio::test]
+async fn two_processes_that_race_lose_nothing() {
+    let home = Home::new();
+    let stores: Vec<JsonlStore> = (0..6).map(|_| home.store()).collect();
+    let race = stores.iter().enumerate().map(async |(writer, store)| {
+        let mut head = Seq(0);
+        for round in 0..10 {
+            let pair = vec![user(&format!("{writer}.{round}")), assistant(&format!("{writer}.{round}"))];
+            loop {
+                match store.append(&key(), head, pair.clone()).await {
+                    Err(SessionError::Moved { actual, .. }) => head = actual,
+                    appended => break head = appended.unwrap(),
+                }
+            }
+        }
+    });
+    join_all(race).await;
+    let texts = texts(&whole(&home.store()).await);
+    assert!(texts.chunks(2).all(|pair| pair[0] == pair[1]), "{texts:?}");
+    assert_eq!(texts.len(), 6 * 10 * 2);
+    assert_eq!(home.bytes().split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"{\"_type\"")).count(), 1);
 }
