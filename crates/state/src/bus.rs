@@ -7,6 +7,8 @@
 //! subscribes.
 
 mod claims;
+#[cfg(test)]
+mod faults;
 mod ledger;
 mod rows;
 

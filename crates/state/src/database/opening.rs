@@ -10,6 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::private;
@@ -73,6 +74,8 @@ fn connect(path: &Path) -> Result<Connection, Refusal> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(fault("open it"))?;
     connection.busy_timeout(BUSY).map_err(fault("open it"))?;
+    // Until the file is known to be sound and ours, closing it must not write the log back into it.
+    keep_log_on_close(&connection, left_open).map_err(fault("open it"))?;
     let version = match schema::kind(&connection).map_err(fault("read its version"))? {
         Kind::Ours(version) => version,
         Kind::Newer(found) => {
@@ -94,7 +97,13 @@ fn connect(path: &Path) -> Result<Connection, Refusal> {
         return Err(Refusal::Final(StateError::NoWriteAheadLog { path: path.to_owned(), mode }));
     }
     schema::migrate(&mut connection, version).map_err(fault("bring it up to date"))?;
+    keep_log_on_close(&connection, false).map_err(fault("set it up"))?;
     Ok(connection)
+}
+
+/// Whether closing leaves the write-ahead log as it is: then the next opening looks closer.
+pub(super) fn keep_log_on_close(connection: &Connection, keep: bool) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep).map(drop)
 }
 
 /// Makes commits durable; tells the journal mode that the file system allows.

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::{mpsc, oneshot};
 
+use super::opening::keep_log_on_close;
+
 /// How many jobs share a transaction at most.
 const BATCH: usize = 256;
 
@@ -158,10 +160,8 @@ impl Writer {
     }
 
     fn close(self) {
-        if self.damaged {
-            // Left open, so that the next start finds a write-ahead log and looks closer.
-            std::mem::forget(self.connection);
-        } else if let Err((_, error)) = self.connection.close() {
+        let kept = if self.damaged { keep_log_on_close(&self.connection, true) } else { Ok(()) };
+        if let Err(error) = kept.and_then(|()| self.connection.close().map_err(|(_, error)| error)) {
             tracing::warn!(error = &error as &dyn std::error::Error, "the state database was not closed cleanly");
         }
     }

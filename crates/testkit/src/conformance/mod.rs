@@ -1,14 +1,17 @@
 //! What every implementation of a contract has to do, as functions that its own tests call.
 //!
 //! A suite takes a function that makes a fresh, empty instance and returns the first promise that
-//! was not kept, in words, with what was found and what was expected. Promises about crashes are
-//! not among them: how to crash is the implementation's own affair.
+//! was not kept, in words, with what was found and what was expected. What has to outlive a process
+//! is a suite of its own, which takes a function that reopens; how to crash is the implementation's
+//! own affair.
 
 mod bus;
+mod channel;
 mod memory;
 mod session;
 
 pub use bus::{WholeBus, bus, bus_durability};
+pub use channel::{ChannelHarness, channel};
 pub use memory::memory_store;
 pub use session::session_store;
 

@@ -1,0 +1,40 @@
+//! The state database as the rest sees it: contract, files, crashes, locks.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+#[path = "state/contract.rs"]
+mod contract;
+#[path = "state/files.rs"]
+mod files;
+#[path = "state/kill.rs"]
+mod kill;
+#[path = "state/lock.rs"]
+mod lock;
+#[path = "state/retention.rs"]
+mod retention;
+
+use std::path::Path;
+
+use nanobot_bus::{Delivery, Subscription};
+use nanobot_state::{SqliteBus, StateDb};
+use nanobot_testkit::WAIT_LIMIT;
+use nanobot_types::{InboundMessage, OutboundKey, OutboundKind, OutboundMessage};
+
+async fn open(path: &Path) -> SqliteBus {
+    SqliteBus::open(StateDb::open(path).await.unwrap()).await.unwrap()
+}
+
+fn said(id: &str) -> InboundMessage {
+    let mut message = InboundMessage::text("telegram", "7", "42", id);
+    message.id = Some(id.into());
+    message
+}
+
+fn reply(turn: &str, position: u32) -> OutboundMessage {
+    let key = OutboundKey { turn: turn.into(), position };
+    OutboundMessage::in_reply_to(&said(turn), key, OutboundKind::Final, "an answer".to_owned())
+}
+
+async fn next<T>(subscription: &mut Subscription<T>) -> Delivery<T> {
+    tokio::time::timeout(WAIT_LIMIT, subscription.next()).await.unwrap().unwrap()
+}

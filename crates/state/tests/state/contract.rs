@@ -1,0 +1,38 @@
+//! The durable bus keeps every promise of the contract, across restarts too.
+
+use std::cell::RefCell;
+
+use nanobot_state::{SqliteBus, StateDb};
+use nanobot_testkit::conformance;
+
+/// Homes that live as long as the suite.
+#[derive(Default)]
+struct Homes(RefCell<Vec<tempfile::TempDir>>);
+
+impl Homes {
+    async fn make(&self) -> anyhow::Result<SqliteBus> {
+        let home = tempfile::tempdir()?;
+        let path = home.path().join("state.db");
+        self.0.borrow_mut().push(home);
+        Ok(SqliteBus::open(StateDb::open(path).await?).await?)
+    }
+
+    /// Leaves the old bus as it is and opens what it left in the newest home.
+    async fn reopen(&self, bus: SqliteBus) -> anyhow::Result<SqliteBus> {
+        drop(bus);
+        let path = self.0.borrow().last().map(|home| home.path().join("state.db")).unwrap();
+        Ok(SqliteBus::open(StateDb::open(path).await?).await?)
+    }
+}
+
+#[tokio::test]
+async fn the_contract_is_kept() -> anyhow::Result<()> {
+    let homes = Homes::default();
+    conformance::bus(async || homes.make().await).await
+}
+
+#[tokio::test]
+async fn what_was_recorded_survives() -> anyhow::Result<()> {
+    let homes = Homes::default();
+    conformance::bus_durability(async || homes.make().await, async |bus| homes.reopen(bus).await).await
+}

@@ -1,0 +1,105 @@
+//! What was accepted or settled before the end of a process is so after it.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use nanobot_bus::{Accepted, EntryState, LedgerFilter, Queue, Settle};
+
+use super::{Seen, WholeBus, all_seen, channel, hold, next, reply, said};
+use crate::conformance::same;
+
+pub(super) async fn inbound_survives<B: WholeBus>(
+    bus: B,
+    reopen: &impl AsyncFn(B) -> anyhow::Result<B>,
+) -> anyhow::Result<()> {
+    let messages: Vec<_> = ["1", "2", "3", "4", "5"].map(said).into();
+    for message in &messages {
+        bus.publish_inbound(message.clone()).await?;
+    }
+    let mut subscription = bus.inbound().await?;
+    let mut held = hold(&mut subscription, 4).await?.into_iter();
+    let (first, second, third) = (held.next(), held.next(), held.next());
+    first.context("a first")?.ack().await?;
+    second.context("a second")?.settle(Settle::RetryIn(Duration::ZERO)).await?;
+    third.context("a third")?.settle(Settle::Fail("no".to_owned())).await?;
+    let before = bus.list(Queue::Inbound, LedgerFilter::All, 10).await?;
+    let settled = |entries: Vec<nanobot_bus::LedgerEntry>| -> Vec<_> {
+        entries.into_iter().filter(|entry| !entry.state.is_open()).collect()
+    };
+    drop((held, subscription));
+
+    let bus = reopen(bus).await?;
+    for message in &messages {
+        same("what was accepted is known", &bus.publish_inbound(message.clone()).await?, &Accepted::Duplicate)?;
+    }
+    let after = bus.list(Queue::Inbound, LedgerFilter::All, 10).await?;
+    same("what was settled stays so", &settled(after), &settled(before))?;
+    let mut subscription = bus.inbound().await?;
+    let mut found = Vec::new();
+    for _ in 0..3 {
+        let delivery = next(&mut subscription).await?;
+        found.push((delivery.message.clone(), delivery.in_doubt));
+        delivery.ack().await?;
+    }
+    let open: Vec<_> = [1, 3, 4].into_iter().filter_map(|n| messages.get(n).cloned()).map(|m| (m, false)).collect();
+    same("what was not settled comes back, in order", &found, &open)?;
+    let marker = said("marker");
+    bus.publish_inbound(marker.clone()).await?;
+    let held = hold(&mut subscription, 1).await?;
+    same("and nothing else", &all_seen(&held), &vec![Seen::first(marker)])
+}
+
+pub(super) async fn outbound_survives<B: WholeBus>(
+    bus: B,
+    reopen: &impl AsyncFn(B) -> anyhow::Result<B>,
+) -> anyhow::Result<()> {
+    let messages: Vec<_> = (0..5).map(reply).collect();
+    for message in &messages {
+        bus.publish_outbound(message.clone()).await?;
+    }
+    let mut subscription = bus.outbound(&channel()).await?;
+    let held = hold(&mut subscription, 5).await?;
+    for (position, delivery) in held.iter().enumerate() {
+        match position {
+            0 => delivery.settle(Settle::Ack).await?,
+            1 => delivery.settle(Settle::Begin).await?,
+            2 => {
+                delivery.settle(Settle::Begin).await?;
+                delivery.settle(Settle::PartSent(0)).await?;
+            }
+            3 => delivery.settle(Settle::Uncertain("?".to_owned())).await?,
+            _ => {}
+        }
+    }
+    drop((held, subscription));
+
+    let bus = reopen(bus).await?;
+    for message in &messages {
+        same("what was accepted is known", &bus.publish_outbound(message.clone()).await?, &Accepted::Duplicate)?;
+    }
+    let mut subscription = bus.outbound(&channel()).await?;
+    let held = hold(&mut subscription, 3).await?;
+    let mut open = [1, 2, 4].into_iter().filter_map(|n| messages.get(n).cloned()).map(|m| Seen::again(m, 2));
+    let begun = open.next().map(|seen| Seen { in_doubt: true, ..seen });
+    let partly = open.next().map(|seen| Seen { in_doubt: true, parts_sent: 1, ..seen });
+    let expected: Vec<_> = begun.into_iter().chain(partly).chain(open).collect();
+    same("what was begun is in doubt, what was not is not", &all_seen(&held), &expected)?;
+    let mut states: Vec<_> = bus.list(Queue::Outbound, LedgerFilter::All, 10).await?;
+    states.reverse();
+    let states: Vec<_> = states.into_iter().map(|entry| entry.state).collect();
+    let open = EntryState::Pending;
+    same("every state", &states, &vec![EntryState::Sent, open, open, EntryState::Uncertain, open])
+}
+
+pub(super) async fn claims_survive<B: WholeBus>(
+    bus: B,
+    reopen: &impl AsyncFn(B) -> anyhow::Result<B>,
+) -> anyhow::Result<()> {
+    const LONG: Duration = Duration::from_secs(3600);
+    bus.claim_once("slot").await?;
+    let lease = bus.lease("poller", "a", LONG).await?;
+    let bus = reopen(bus).await?;
+    same("a slot stays taken", &bus.claim_once("slot").await?, &false)?;
+    same("a lease is still held", &bus.lease("poller", "b", LONG).await?, &None)?;
+    same("by its owner", &bus.lease("poller", "a", LONG).await?, &lease)
+}

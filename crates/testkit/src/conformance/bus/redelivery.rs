@@ -1,0 +1,141 @@
+//! What is not settled comes back, and says how far it had come.
+
+use std::time::Duration;
+
+use anyhow::ensure;
+use nanobot_bus::{Bus, BusError, EntryState, REDELIVERY_DELAY, Settle};
+use tokio::time::Instant;
+
+use super::{Seen, all_seen, channel, hold, next, reply, said, seen};
+use crate::conformance::same;
+
+pub(super) async fn one_live_consumer(bus: &impl Bus) -> anyhow::Result<()> {
+    let messages = [said("1"), said("2"), said("3")];
+    for message in &messages {
+        bus.publish_inbound(message.clone()).await?;
+    }
+    let mut subscription = bus.inbound().await?;
+    let second = bus.inbound().await;
+    ensure!(matches!(second, Err(BusError::Consumed { .. })), "a second consumer is refused: {second:?}");
+    let first = next(&mut subscription).await?;
+    let held = next(&mut subscription).await?;
+    first.ack().await?;
+    drop(subscription);
+
+    let mut subscription = bus.inbound().await?;
+    let [_, second, third] = messages;
+    let again = hold(&mut subscription, 2).await?;
+    let mut found = all_seen(&again);
+    let third_attempt = found.pop().map_or(0, |seen| seen.attempt);
+    same("what was held comes back, in order", &found, &vec![Seen::again(second, 2)])?;
+    same("what came after follows", &again.last().map(|d| d.message.clone()), &Some(third))?;
+    // Whether an implementation had handed out ahead of the consumer is its own affair.
+    ensure!(matches!(third_attempt, 1 | 2), "attempt {third_attempt} of a message that nobody saw");
+    drop(held);
+    let marker = said("marker");
+    bus.publish_inbound(marker.clone()).await?;
+    same("a holder of old changes nothing", &seen(&next(&mut subscription).await?), &Seen::first(marker))?;
+
+    let outbound = bus.outbound(&channel()).await?;
+    let second = bus.outbound(&channel()).await;
+    ensure!(matches!(second, Err(BusError::Consumed { .. })), "so it is with a channel: {second:?}");
+    drop(outbound);
+    bus.outbound(&channel()).await?;
+    Ok(())
+}
+
+pub(super) async fn dropped_deliveries_return(bus: &impl Bus) -> anyhow::Result<()> {
+    let messages = [said("1"), said("2")];
+    for message in &messages {
+        bus.publish_inbound(message.clone()).await?;
+    }
+    let mut subscription = bus.inbound().await?;
+    let dropped_at = Instant::now();
+    drop(next(&mut subscription).await?);
+    let [first, second] = messages;
+    same("the next one comes first", &seen(&next(&mut subscription).await?), &Seen::first(second.clone()))?;
+    let again = hold(&mut subscription, 2).await?;
+    same("both come back", &all_seen(&again), &vec![Seen::again(first, 2), Seen::again(second, 2)])?;
+    ensure!(dropped_at.elapsed() >= REDELIVERY_DELAY, "not at once: after {:?}", dropped_at.elapsed());
+    Ok(())
+}
+
+pub(super) async fn retries_wait(bus: &impl Bus) -> anyhow::Result<()> {
+    const DELAY: Duration = Duration::from_millis(150);
+    let messages = [said("1"), said("2")];
+    for message in &messages {
+        bus.publish_inbound(message.clone()).await?;
+    }
+    let [first, second] = messages;
+    let mut subscription = bus.inbound().await?;
+    let asked_at = Instant::now();
+    next(&mut subscription).await?.settle(Settle::RetryIn(DELAY)).await?;
+    let other = next(&mut subscription).await?;
+    same("later messages overtake it", &seen(&other), &Seen::first(second))?;
+    let again = next(&mut subscription).await?;
+    same("it comes back", &seen(&again), &Seen::again(first.clone(), 2))?;
+    ensure!(asked_at.elapsed() >= DELAY, "not before it is due: after {:?}", asked_at.elapsed());
+    again.settle(Settle::RetryIn(Duration::MAX)).await?;
+    other.settle(Settle::RetryIn(Duration::ZERO)).await?;
+    let other = next(&mut subscription).await?;
+    same("a long wait holds up nobody", &other.attempt, &2)?;
+    other.ack().await?;
+    drop(subscription);
+    bus.publish_inbound(said("marker")).await?;
+    let mut subscription = bus.inbound().await?;
+    same("a new consumer waits as well", &next(&mut subscription).await?.message.content, &"marker".to_owned())
+}
+
+pub(super) async fn doubt(bus: &impl Bus) -> anyhow::Result<()> {
+    let message = reply(1);
+    bus.publish_outbound(message.clone()).await?;
+    let mut subscription = bus.outbound(&channel()).await?;
+    let delivery = next(&mut subscription).await?;
+    delivery.settle(Settle::Begin).await?;
+    delivery.settle(Settle::RetryIn(Duration::ZERO)).await?;
+    let delivery = next(&mut subscription).await?;
+    same("a refused send is no doubt", &seen(&delivery), &Seen::again(message.clone(), 2))?;
+    delivery.settle(Settle::Begin).await?;
+    delivery.settle(Settle::PartSent(0)).await?;
+    drop(delivery);
+    let delivery = next(&mut subscription).await?;
+    let doubtful = |attempt| Seen { parts_sent: 1, in_doubt: true, ..Seen::again(message.clone(), attempt) };
+    same("a send without an end is in doubt", &seen(&delivery), &doubtful(3))?;
+    delivery.settle(Settle::Begin).await?;
+    delivery.settle(Settle::RetryIn(Duration::ZERO)).await?;
+    let delivery = next(&mut subscription).await?;
+    same("a refusal does not lift an older doubt", &seen(&delivery), &doubtful(4))?;
+    delivery.settle(Settle::PartSent(1)).await?;
+    delivery.settle(Settle::RetryIn(Duration::ZERO)).await?;
+    let delivery = next(&mut subscription).await?;
+    let sure = Seen { parts_sent: 2, ..Seen::again(message, 5) };
+    same("a part that was sent lifts it", &seen(&delivery), &sure)?;
+
+    let question = said("1");
+    bus.publish_inbound(question.clone()).await?;
+    let mut subscription = bus.inbound().await?;
+    let delivery = next(&mut subscription).await?;
+    delivery.settle(Settle::Begin).await?;
+    drop(subscription);
+    let mut subscription = bus.inbound().await?;
+    same("a person's message is never in doubt", &seen(&next(&mut subscription).await?), &Seen::again(question, 2))
+}
+
+pub(super) async fn earlier_holders(bus: &impl Bus) -> anyhow::Result<()> {
+    bus.publish_outbound(reply(1)).await?;
+    let mut subscription = bus.outbound(&channel()).await?;
+    let old = next(&mut subscription).await?;
+    drop(subscription);
+    let mut subscription = bus.outbound(&channel()).await?;
+    let new = next(&mut subscription).await?;
+    for outcome in [Settle::Begin, Settle::PartSent(0), Settle::RetryIn(Duration::ZERO)] {
+        let refused = old.settle(outcome.clone()).await;
+        let pending = matches!(refused, Err(BusError::Conflict { state: EntryState::Pending, .. }));
+        ensure!(pending, "an earlier holder may not say {outcome:?}: {refused:?}");
+    }
+    old.ack().await?;
+    let refused = new.settle(Settle::Begin).await;
+    let sent = matches!(refused, Err(BusError::Conflict { state: EntryState::Sent, .. }));
+    ensure!(sent, "what an earlier holder finished is not begun again: {refused:?}");
+    Ok(())
+}
