@@ -192,7 +192,7 @@ impl Default for SearchConfig {
             api_key: ApiKey::default(),
             base_url: String::new(),
             max_results: 5,
-            timeout: 15,
+            timeout: 30,
             endpoints: SearchEndpoints::default(),
         }
     }

@@ -53,11 +53,26 @@ pub struct DirectRunner;
 
 impl CommandRunner for DirectRunner {
     fn command(&self, script: &str, directory: &Path) -> io::Result<Command> {
-        let (shell, option) = if cfg!(windows) { ("cmd", "/C") } else { ("/bin/sh", "-c") };
-        let mut command = Command::new(shell);
-        command.arg(option).arg(script).current_dir(directory);
+        let mut command = shell_command(script);
+        command.current_dir(directory);
         Ok(command)
     }
+}
+
+#[cfg(not(windows))]
+fn shell_command(script: &str) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.arg("-c").arg(script);
+    command
+}
+
+#[cfg(windows)]
+fn shell_command(script: &str) -> Command {
+    use std::os::windows::process::CommandExt as _;
+    let mut command = Command::new("cmd");
+    // The interpreter does its own quoting.
+    command.arg("/C").raw_arg(script);
+    command
 }
 
 pub(crate) struct Exec {

@@ -190,10 +190,10 @@ impl<'a> Inspection<'a> {
             self.paths(program, &name, rest)?;
             self.program(&name, rest, surroundings)?;
             match wrapper::wrapped(&name, rest) {
-                Some(wrapper::Wrapped::Command(inner)) => arguments = inner,
+                Some(wrapper::Wrapped::Command(inner)) if !inner.is_empty() => arguments = inner,
                 Some(wrapper::Wrapped::Text(text)) => return self.text(&text),
-                None if allowed => return Ok(()),
-                None => return Err(Refusal::NotAllowed(patterns::line(&name, rest))),
+                _ if allowed => return Ok(()),
+                _ => return Err(Refusal::NotAllowed(patterns::line(&name, rest))),
             }
         }
     }

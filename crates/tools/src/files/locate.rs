@@ -6,6 +6,9 @@ use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices, get_diff_ratio, g
 
 use crate::text::{lines_with_ends, without_end};
 
+/// How many places are compared in full when the nearest text is looked for.
+const MAX_COMPARED: usize = 5_000;
+
 /// Where the wanted text is in `content`, in order: exactly; else as lines that differ only in
 /// white space at their ends.
 pub(super) fn matches(content: &str, wanted: &str) -> Vec<Range<usize>> {
@@ -52,15 +55,21 @@ pub(super) fn explain_absence(path: &str, content: &str, wanted: &str) -> String
 
 /// The window of `content` most similar to `wanted`, with its ratio and first line.
 fn nearest<'a>(content: &'a [&'a str], wanted: &[&str]) -> Option<(f32, usize, &'a [&'a str])> {
-    let known: HashSet<&str> = wanted.iter().copied().collect();
     let size = wanted.len().clamp(1, content.len().max(1));
+    let known: HashSet<&str> = wanted.iter().copied().collect();
+    let before = counts(content.iter().map(|line| known.contains(line)));
     let mut best: Option<(f32, usize, &[&str])> = None;
+    let mut compared = 0;
     for (start, window) in content.windows(size).enumerate() {
         let least = best.map_or(0.0, |(ratio, ..)| ratio);
         // Lines that occur in both bound the ratio; most windows are done with here.
-        let common = window.iter().filter(|line| known.contains(*line)).count();
-        if ratio(common, wanted.len() + window.len()) <= least {
+        let (Some(from), Some(to)) = (before.get(start), before.get(start + size)) else { break };
+        if ratio(to - from, wanted.len() + window.len()) <= least {
             continue;
+        }
+        compared += 1;
+        if compared > MAX_COMPARED {
+            break;
         }
         let operations = capture_diff_slices(Algorithm::Myers, wanted, window);
         let ratio = get_diff_ratio(&operations, wanted.len(), window.len());
@@ -69,6 +78,17 @@ fn nearest<'a>(content: &'a [&'a str], wanted: &[&str]) -> Option<(f32, usize, &
         }
     }
     best
+}
+
+/// How many of the `flags` are set before each of them, and in all.
+fn counts(flags: impl Iterator<Item = bool>) -> Vec<usize> {
+    let mut total = 0;
+    let mut counts = vec![0];
+    counts.extend(flags.map(|flag| {
+        total += usize::from(flag);
+        total
+    }));
+    counts
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a bound for a percentage")]

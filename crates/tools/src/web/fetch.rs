@@ -24,6 +24,7 @@ use crate::{
     text::clipped,
 };
 
+/// For all hops and the body together.
 const TIMEOUT: Duration = Duration::from_secs(30);
 const DEFAULT_CHARACTERS: usize = 50_000;
 const MIN_CHARACTERS: usize = 100;
@@ -79,12 +80,18 @@ impl WebFetch {
                 return Ok(fetched(arguments, place, 200, extracted, false));
             }
         }
-        let (response, target) = self.follow(target).await?;
-        let status = response.status();
-        if !status.is_success() {
-            return Err(format!("HTTP {status}"));
-        }
-        let body = Body::read(response).await?;
+        let download = async {
+            let (response, target) = self.follow(target).await?;
+            let status = response.status();
+            if !status.is_success() {
+                return Err(format!("HTTP {status}"));
+            }
+            Ok((Body::read(response).await?, status, target))
+        };
+        let Ok(downloaded) = tokio::time::timeout(TIMEOUT, download).await else {
+            return Err(format!("the page took longer than {} seconds", TIMEOUT.as_secs()));
+        };
+        let (body, status, target) = downloaded?;
         let (place, mode) = (target.url().to_string(), arguments.extract_mode);
         let cut = body.cut;
         let url = place.clone();
@@ -96,7 +103,7 @@ impl WebFetch {
     async fn follow(&self, mut target: CheckedUrl) -> Result<(Response, CheckedUrl), String> {
         let client = self.http.guarded()?;
         loop {
-            let request = client.get(target.url().clone()).timeout(TIMEOUT);
+            let request = client.get(target.url().clone());
             let response = request.send().await.map_err(super::failure)?;
             let location = response.headers().get(LOCATION).and_then(|to| to.to_str().ok());
             match location.filter(|_| response.status().is_redirection()) {

@@ -43,11 +43,11 @@ async fn reading_is_bounded_by_characters_and_never_stuck() {
     let next = last + 1;
     assert!(text.ends_with(&format!("(Showing lines 1-{last} of 20000. Use offset={next} to continue.)")));
 
-    fixture.write("ws/long", format!("{}\nnext\n", "咖".repeat(10 << 20)));
+    fixture.write("ws/long", format!("{}\nnext\n", "咖".repeat(3_500_000)));
     let text = fixture.call("read_file", json!({"path": "long"})).await;
     assert!(text.starts_with("1| 咖咖") && text.chars().count() < 128_300);
     assert!(text.ends_with(
-        "(Line 1 has 10485760 characters; only the first 128000 are shown.)\n\n\
+        "(Line 1 has 3500000 characters; only the first 128000 are shown.)\n\n\
          (Showing lines 1-1 of 2. Use offset=2 to continue.)"
     ));
 }

@@ -40,13 +40,17 @@ impl Inspection<'_> {
         if PRINTERS.contains(&name) {
             return Ok(());
         }
+        // A commit message mentions addresses and asks none.
+        let is_message = name == "git" && arguments.first().is_some_and(|verb| verb.text == "commit");
         let mut pattern_ahead = MATCHERS.contains(&name);
         for argument in arguments {
             if pattern_ahead && !argument.text.starts_with('-') {
                 pattern_ahead = false;
                 continue;
             }
-            self.addresses(name, &argument.text);
+            if !is_message {
+                self.addresses(name, &argument.text);
+            }
             self.argument_path(argument)?;
         }
         Ok(())

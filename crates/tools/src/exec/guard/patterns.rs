@@ -23,9 +23,9 @@ const DANGEROUS: [(&str, &str); 14] = [
     ),
     (r"^(sudo|sudoedit|su|doas|pkexec|runuser|run0)(\s|$)", "acting as another user"),
     (r"^chmod\b.*\s([ugoa]*[+=][rwxXt]*s[rwxXst]*|0?[2-7][0-7]{3})(\s|$)", "set-uid or set-gid bits"),
-    (r"^kill\b(\s+-\S+)*\s+(--\s+)?-1(\s|$)", "ending all processes"),
+    (r"^kill\s+(-\S+\s+(\w+\s+)?)+-1(\s|$)", "ending all processes"),
     (r"^(kill|pkill|killall)\b.*\$(ppid|\{ppid\})", "ending the assistant"),
-    (r"^crontab\s+([^-]|-(\s|$)|-[eri]|-u)", "changing scheduled jobs"),
+    (r"^crontab(\s+([^-]|-(\s|$)|-[eriu])|$)", "changing scheduled jobs"),
     (r"^tar\b.*\s--?(checkpoint-action|to-command|use-compress-program|rsh-command)", "a command run by tar"),
 ];
 
@@ -119,6 +119,7 @@ mod tests {
             "npm run format",
             "echo reboot-plan",
             "kill -9 123",
+            "kill -1 1234",
             "chmod 755 f",
             "chmod +x s",
             "crontab -l",

@@ -36,12 +36,23 @@ impl Inspection<'_> {
             "find" => self.find(arguments),
             "xargs" => removes_unknown(arguments),
             "mv" => self.transfer(arguments, true),
-            "cp" | "install" | "ln" | "rsync" | "scp" => self.transfer(arguments, false),
+            "ln" => {
+                // A second name for a file is a second way to write it.
+                if !arguments.iter().any(|a| is_flag(&a.text, 's', "--symbolic")) {
+                    self.all_written(&operands(arguments))?;
+                }
+                self.transfer(arguments, false)
+            }
+            "cp" | "install" | "rsync" | "scp" => self.transfer(arguments, false),
             "tee" | "truncate" | "touch" | "mkdir" | "chmod" | "chown" | "chgrp" | "chattr" | "setfacl" => {
                 self.all_written(&operands(arguments))
             }
             "sed" | "perl" => self.edited_in_place(arguments),
             "dd" => self.dd(arguments),
+            "kill" => refuse_if(
+                arguments.iter().any(|argument| argument.text == std::process::id().to_string()),
+                "ending the assistant",
+            ),
             "curl" | "wget" | "sort" => self.output_option(arguments),
             "git" => git(arguments),
             "cd" | "pushd" | "chdir" => self.change_directory(arguments),
@@ -113,10 +124,8 @@ impl Inspection<'_> {
 
     /// `sed -i` and `perl -i` write their files; the first operand may be the program.
     fn edited_in_place(&self, arguments: &[Argument]) -> Result<(), Refusal> {
-        let in_place = arguments.iter().any(|argument| {
-            let text = argument.text.as_str();
-            text.starts_with("--in-place") || (text.starts_with('-') && !text.starts_with("--") && text.contains('i'))
-        });
+        let in_place =
+            arguments.iter().any(|a| is_flag(&a.text, 'i', "--in-place") || a.text.starts_with("--in-place="));
         if !in_place {
             return Ok(());
         }
@@ -186,11 +195,13 @@ fn git(arguments: &[Argument]) -> Result<(), Refusal> {
 }
 
 fn is_recursive(arguments: &[Argument]) -> bool {
-    arguments.iter().any(|argument| {
-        let text = argument.text.as_str();
-        let short = text.starts_with('-') && !text.starts_with("--") && text.contains(['r', 'R']);
-        short || (text.len() > 3 && "--recursive".starts_with(text))
-    })
+    arguments.iter().any(|a| ['r', 'R'].iter().any(|short| is_flag(&a.text, *short, "--recursive")))
+}
+
+/// Whether `text` is the option `long`, abbreviated or not, or has `short` among its short options.
+fn is_flag(text: &str, short: char, long: &str) -> bool {
+    let shorts = text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+    shorts.is_some_and(|rest| rest.contains(short)) || (text.len() > 2 && long.starts_with(text))
 }
 
 /// The arguments that are no options.

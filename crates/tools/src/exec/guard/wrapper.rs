@@ -81,6 +81,9 @@ fn is_assignment(text: &str) -> bool {
 pub(super) fn wrapped<'a>(name: &str, arguments: &'a [Argument]) -> Option<Wrapped<'a>> {
     match name {
         "eval" => return Some(Wrapped::Text(joined(arguments))),
+        "command" if arguments.first().is_some_and(|a| a.text == "-v" || a.text == "-V") => {
+            return None;
+        }
         "find" => return after_exec(arguments).map(Wrapped::Command),
         "env" => {
             if let Some(text) = split_string(arguments) {
