@@ -1,1 +1,33 @@
 //! Clients of model vendors, the vendor table and the demo model.
+//!
+//! The way from a configuration to an answer: [`select`] finds the vendor for a model among the
+//! configured sections, [`build`] makes a [`nanobot_provider::Provider`] of it, and a
+//! [`nanobot_provider::ProviderRouter`] asks it. Each vendor is a row of [`TABLE`]; three clients
+//! speak the protocols. Nothing is connected, and no certificate loaded, before the first request.
+//!
+//! A program that uses this must install a default rustls crypto provider first
+//! (`rustls::crypto::ring::default_provider().install_default()`). async-openai logs frames that
+//! are not JSON; programs whose logs must not hold what models say switch its target off.
+
+mod anthropic;
+mod body;
+mod client;
+mod demo;
+mod discover;
+mod factory;
+mod fault;
+mod key;
+mod openai;
+mod render;
+mod table;
+
+pub use client::{HttpClients, ProxyError};
+pub use demo::Demo;
+pub use discover::{Found, LOCAL_SERVERS, discover_local};
+pub use factory::{BuildError, Connection, ProviderSettings, build};
+pub use key::{ApiKey, KeyError};
+pub use render::{Rendered, render};
+pub use table::{
+    CUSTOM, DEMO, Kind, ModelRule, ProviderSpec, Quirks, Section, SelectError, Selection, TABLE, Thinking, Wire, select,
+    wire_model,
+};

@@ -1,0 +1,115 @@
+//! The client of Anthropic's `/v1/messages`.
+//!
+//! Decision: an own small client, because this API is a different one: system prompt apart,
+//! roles that alternate, signed thoughts that have to come back, and marks that say what to
+//! cache. Four marks are set: the program's own tools, all tools, the system prompt, and the
+//! newest message, where the mark moves along.
+
+mod events;
+mod request;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use eventsource_stream::{Event, EventStreamError, Eventsource as _};
+use futures_util::{Stream, StreamExt as _};
+use http::HeaderMap;
+use nanobot_provider::{ChatRequest, ChatStream, Provider, ProviderError, StreamEvent};
+use nanobot_types::ProviderName;
+use reqwest::Url;
+
+use self::events::EventReader;
+use crate::client::network_error;
+use crate::fault::Faults;
+use crate::{HttpClients, body};
+
+pub(crate) use self::request::render;
+
+/// The version of the API that is spoken.
+pub(crate) const VERSION: &str = "2023-06-01";
+
+/// A provider behind `/v1/messages`.
+#[derive(Debug)]
+pub(crate) struct Anthropic {
+    pub(crate) name: ProviderName,
+    /// The address of `messages`.
+    pub(crate) url: Url,
+    pub(crate) headers: HeaderMap,
+    pub(crate) faults: Faults,
+    pub(crate) http: Arc<HttpClients>,
+}
+
+#[async_trait]
+impl Provider for Anthropic {
+    fn name(&self) -> &ProviderName {
+        &self.name
+    }
+
+    async fn stream(&self, request: ChatRequest) -> Result<ChatStream, ProviderError> {
+        let http = self.http.client_for(&self.url)?;
+        let request = http.post(self.url.clone()).headers(self.headers.clone()).json(&request::body(&self.name, &request));
+        let response = request.send().await.map_err(|error| network_error(&self.url, error))?;
+        let status = response.status();
+        if !status.is_success() {
+            let headers = response.headers().clone();
+            let body = body::error_body(response).await;
+            return Err(self.faults.of_status(status.as_u16(), &headers, &body));
+        }
+        let frames = body::lines(response).await?.eventsource();
+        let state =
+            State { frames, reader: EventReader::new(self.faults.clone()), ready: VecDeque::new(), ended: false };
+        Ok(futures_util::stream::unfold(state, |mut state| async move { state.next().await.map(|item| (item, state)) })
+            .boxed())
+    }
+}
+
+struct State<S> {
+    frames: S,
+    reader: EventReader,
+    ready: VecDeque<StreamEvent>,
+    ended: bool,
+}
+
+impl<S: Stream<Item = Result<Event, EventStreamError<ProviderError>>> + Unpin> State<S> {
+    async fn next(&mut self) -> Option<Result<StreamEvent, ProviderError>> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(Ok(event));
+            }
+            if self.ended {
+                return None;
+            }
+            let read = match self.frames.next().await {
+                Some(frame) => frame.map_err(cause).and_then(|frame| self.read(&frame)),
+                None => {
+                    self.ended = true;
+                    self.reader.end().map(|event| event.into_iter().collect())
+                }
+            };
+            match read {
+                Ok(events) => self.ready.extend(events),
+                Err(error) => {
+                    self.ended = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+    }
+
+    fn read(&mut self, frame: &Event) -> Result<Vec<StreamEvent>, ProviderError> {
+        if frame.data.trim() == "[DONE]" {
+            return Ok(Vec::new());
+        }
+        let event = serde_json::from_str(&frame.data)
+            .map_err(|error| ProviderError::Malformed(format!("a piece of the answer is not JSON: {error}")))?;
+        self.reader.read(&event)
+    }
+}
+
+fn cause(error: EventStreamError<ProviderError>) -> ProviderError {
+    match error {
+        EventStreamError::Transport(error) => error,
+        other => ProviderError::Malformed(format!("the answer is no event stream: {other}")),
+    }
+}

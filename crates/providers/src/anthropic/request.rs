@@ -1,0 +1,278 @@
+//! The body of a request.
+
+use nanobot_provider::{ChatRequest, ToolChoice};
+use nanobot_types::{
+    AssistantMessage, CallId, ChatMessage, Content, ContentBlock, ProviderName, ToolMessage, ToolSource, ToolSpec,
+};
+use serde_json::{Map, Value, json};
+use sha1::{Digest as _, Sha1};
+
+use crate::render::{EMPTY, IMAGE_OMITTED, Rendered, arguments, number, texts, tool_name};
+
+/// The smallest budget that the API takes.
+const LEAST_BUDGET: u32 = 1024;
+
+const IMAGE_TYPES: &[&str] = &["image/jpeg", "image/png", "image/gif", "image/webp"];
+
+/// A block and the role that says it. Neighbours of one role become one message.
+#[derive(Clone, Debug, PartialEq)]
+struct Said {
+    role: &'static str,
+    block: Value,
+}
+
+pub(crate) fn render(name: &ProviderName, request: &ChatRequest) -> Rendered {
+    let blocks = conversation(name, request);
+    Rendered {
+        tools: texts(&tools(&request.tools)),
+        system: system(&request.system).to_string(),
+        messages: blocks.iter().map(|said| json!({ "role": said.role, "content": said.block }).to_string()).collect(),
+    }
+}
+
+pub(super) fn body(name: &ProviderName, request: &ChatRequest) -> Value {
+    let mut body = Map::new();
+    let mut tools = tools(&request.tools);
+    mark_tools(&request.tools, &mut tools);
+    let mut messages = merged(conversation(name, request));
+    mark_newest(&mut messages);
+    body.insert("model".into(), request.model.as_str().into());
+    if !request.system.trim().is_empty() {
+        let mut system = system(&request.system);
+        mark(&mut system);
+        body.insert("system".into(), json!([system]));
+    }
+    body.insert("messages".into(), Value::Array(messages));
+    body.insert("stream".into(), true.into());
+    generation(name, request, &mut body);
+    if !tools.is_empty() {
+        body.insert("tools".into(), Value::Array(tools));
+        body.insert("tool_choice".into(), tool_choice(&request.tool_choice));
+    }
+    Value::Object(body)
+}
+
+fn generation(name: &ProviderName, request: &ChatRequest, body: &mut Map<String, Value>) {
+    let wanted = &request.generation;
+    let limit = wanted.max_tokens.max(1);
+    let thinking = wanted.reasoning_effort.as_deref().filter(|_| may_think(name, request)).and_then(thinking);
+    match thinking {
+        // With thinking, the API takes no other temperature than its own.
+        Some(Thinking::Budget(budget)) => {
+            body.insert("thinking".into(), json!({ "type": "enabled", "budget_tokens": budget }));
+            // The budget is part of the limit, so there has to be room for an answer beside it.
+            let limit = if limit > budget { limit } else { budget.saturating_add(limit) };
+            body.insert("max_tokens".into(), limit.into());
+        }
+        Some(Thinking::Adaptive) => {
+            body.insert("thinking".into(), json!({ "type": "adaptive" }));
+            body.insert("max_tokens".into(), limit.into());
+        }
+        None => {
+            body.insert("max_tokens".into(), limit.into());
+            if let Some(temperature) = wanted.temperature {
+                body.insert("temperature".into(), number(temperature).into());
+            }
+        }
+    }
+}
+
+enum Thinking {
+    Budget(u32),
+    Adaptive,
+}
+
+fn thinking(effort: &str) -> Option<Thinking> {
+    Some(match effort {
+        "none" => return None,
+        "adaptive" => Thinking::Adaptive,
+        "medium" => Thinking::Budget(2048),
+        "high" => Thinking::Budget(4096),
+        "xhigh" => Thinking::Budget(8192),
+        "max" => Thinking::Budget(16_384),
+        _ => Thinking::Budget(LEAST_BUDGET),
+    })
+}
+
+/// Thinking excludes a forced tool, and every call of the turn under way must come with the
+/// thought that led to it. Calls of another provider's model have none.
+fn may_think(name: &ProviderName, request: &ChatRequest) -> bool {
+    if matches!(request.tool_choice, ToolChoice::Tool(_)) {
+        return false;
+    }
+    let newest_turn = request.transcript.messages().iter().rev().take_while(|message| message.role() != "user");
+    !newest_turn.into_iter().any(|message| match &**message {
+        ChatMessage::Assistant(said) => !said.tool_calls.is_empty() && thoughts(name, said).next().is_none(),
+        _ => false,
+    })
+}
+
+fn system(text: &str) -> Value {
+    json!({ "type": "text", "text": text })
+}
+
+fn tools(specs: &[ToolSpec]) -> Vec<Value> {
+    let tool = |spec: &ToolSpec| {
+        json!({ "name": spec.name, "description": spec.description, "input_schema": spec.parameters })
+    };
+    specs.iter().map(tool).collect()
+}
+
+fn tool_choice(choice: &ToolChoice) -> Value {
+    match choice {
+        ToolChoice::Auto => json!({ "type": "auto" }),
+        ToolChoice::None => json!({ "type": "none" }),
+        ToolChoice::Tool(name) => json!({ "type": "tool", "name": name }),
+    }
+}
+
+/// Marks a block as the end of what is worth caching.
+fn mark(block: &mut Value) {
+    if let Value::Object(block) = block {
+        block.insert("cache_control".into(), json!({ "type": "ephemeral" }));
+    }
+}
+
+/// The last tool, and the last of the program's own before the external ones, which change.
+fn mark_tools(specs: &[ToolSpec], tools: &mut [Value]) {
+    let own = specs.iter().take_while(|spec| spec.source == ToolSource::BuiltIn).count();
+    if let Some(tool) = own.checked_sub(1).and_then(|last| tools.get_mut(last)) {
+        mark(tool);
+    }
+    if let Some(tool) = tools.last_mut() {
+        mark(tool);
+    }
+}
+
+/// The mark that moves with the conversation.
+fn mark_newest(messages: &mut [Value]) {
+    let blocks = messages.last_mut().and_then(|message| message.get_mut("content")).and_then(Value::as_array_mut);
+    if let Some(block) = blocks.and_then(|blocks| blocks.last_mut()) {
+        mark(block);
+    }
+}
+
+/// Messages whose roles alternate, from the user's to the user's.
+fn merged(conversation: Vec<Said>) -> Vec<Value> {
+    let mut groups: Vec<(&str, Vec<Value>)> = Vec::new();
+    for said in conversation {
+        match groups.last_mut() {
+            Some((role, blocks)) if *role == said.role => blocks.push(said.block),
+            _ => groups.push((said.role, vec![said.block])),
+        }
+    }
+    groups.into_iter().map(|(role, blocks)| json!({ "role": role, "content": blocks })).collect()
+}
+
+/// Everything that was said, beginning and ending with the user.
+fn conversation(name: &ProviderName, request: &ChatRequest) -> Vec<Said> {
+    let mut said = Vec::new();
+    for message in request.transcript.messages() {
+        let (role, blocks) = match &**message {
+            // Instructions travel apart; a transcript holds none.
+            ChatMessage::System { .. } => continue,
+            ChatMessage::User(user) => ("user", or_empty(content(&user.content))),
+            ChatMessage::Assistant(message) => ("assistant", or_empty(assistant(name, message))),
+            ChatMessage::Tool(result) => ("user", vec![tool_result(result)]),
+        };
+        said.extend(blocks.into_iter().map(|block| Said { role, block }));
+    }
+    let filler = || Said { role: "user", block: text(EMPTY) };
+    if said.first().is_none_or(|first| first.role != "user") {
+        said.insert(0, filler());
+    }
+    if said.last().is_none_or(|last| last.role != "user") {
+        said.push(filler());
+    }
+    said
+}
+
+fn or_empty(mut blocks: Vec<Value>) -> Vec<Value> {
+    if blocks.is_empty() {
+        blocks.push(text(EMPTY));
+    }
+    blocks
+}
+
+fn text(text: &str) -> Value {
+    json!({ "type": "text", "text": text })
+}
+
+/// Signed thoughts of this provider's own.
+fn thoughts<'a>(name: &ProviderName, said: &'a AssistantMessage) -> impl Iterator<Item = &'a Value> {
+    let is_own = said.provider.as_ref().is_none_or(|provider| provider == name);
+    let has_text = |block: &Value, member: &str| block.get(member).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+    said.thinking_blocks.iter().filter(move |block| {
+        let is_signed = match block.get("type").and_then(Value::as_str) {
+            Some("thinking") => has_text(block, "signature"),
+            Some("redacted_thinking") => has_text(block, "data"),
+            _ => false,
+        };
+        is_own && is_signed
+    })
+}
+
+fn assistant(name: &ProviderName, said: &AssistantMessage) -> Vec<Value> {
+    let mut blocks: Vec<Value> = thoughts(name, said).cloned().collect();
+    let words = said.content.as_ref().map(Content::to_text).unwrap_or_default();
+    if !words.trim().is_empty() {
+        blocks.push(text(&words));
+    }
+    let calls = said.tool_calls.iter().map(|call| {
+        let name = tool_name(call.name.as_str());
+        json!({ "type": "tool_use", "id": call_id(&call.id), "name": name, "input": arguments(call) })
+    });
+    blocks.extend(calls);
+    // A message may not consist of thoughts alone.
+    if blocks.iter().all(|block| block.get("type").is_some_and(|kind| kind != "text" && kind != "tool_use")) {
+        blocks.push(text(EMPTY));
+    }
+    blocks
+}
+
+fn tool_result(result: &ToolMessage) -> Value {
+    let blocks = or_empty(content(&result.content));
+    json!({ "type": "tool_result", "tool_use_id": call_id(&result.tool_call_id), "content": blocks })
+}
+
+fn content(content: &Content) -> Vec<Value> {
+    match content {
+        Content::Text(words) => text_block(words).into_iter().collect(),
+        Content::Blocks(blocks) => blocks.iter().filter_map(block).collect(),
+    }
+}
+
+fn block(block: &ContentBlock) -> Option<Value> {
+    match block {
+        ContentBlock::Text { text } => text_block(text),
+        ContentBlock::ImageUrl { image_url } => Some(image(&image_url.url)),
+        ContentBlock::Other(value) => value.get("text").and_then(Value::as_str).and_then(text_block),
+    }
+}
+
+/// The API refuses text without anything in it.
+fn text_block(words: &str) -> Option<Value> {
+    (!words.trim().is_empty()).then(|| text(words))
+}
+
+fn image(url: &str) -> Value {
+    let Some(data) = url.strip_prefix("data:") else {
+        return json!({ "type": "image", "source": { "type": "url", "url": url } });
+    };
+    match data.split_once(";base64,") {
+        Some((kind, data)) if IMAGE_TYPES.contains(&kind) => {
+            json!({ "type": "image", "source": { "type": "base64", "media_type": kind, "data": data } })
+        }
+        _ => text(IMAGE_OMITTED),
+    }
+}
+
+/// The id in the characters that the API takes. The same id always becomes the same one.
+fn call_id(id: &CallId) -> String {
+    let id = id.as_str();
+    if !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')) {
+        return id.to_owned();
+    }
+    let digest = Sha1::digest(id);
+    format!("call_{}", digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+}

@@ -1,0 +1,144 @@
+//! Turns the body of an answer into whole, bounded lines of an event stream.
+//!
+//! Decision: what comes is judged by its first character, not by its content type, because
+//! servers get that wrong. A JSON document becomes one event, so that a server which ignores
+//! `stream` is understood; a web page is an error. A line is passed on only when it is complete:
+//! the event parsers behind this then never see a character or a frame in halves, and one line
+//! cannot fill the memory.
+
+use std::sync::{Mutex, PoisonError};
+
+use bytes::{Bytes, BytesMut};
+use futures_util::{Stream, StreamExt as _};
+use nanobot_provider::ProviderError;
+use reqwest::Response;
+use serde_json::Value;
+
+use crate::client::network_error;
+
+/// The longest line of an event stream.
+const LINE_LIMIT: usize = 4 << 20;
+
+/// The longest answer that is not a stream.
+const DOCUMENT_LIMIT: usize = 16 << 20;
+
+/// The longest error that is read.
+const ERROR_LIMIT: usize = 64 << 10;
+
+/// A place where the reader of a body leaves what went wrong, for those who only learn that
+/// something did.
+#[derive(Debug, Default)]
+pub(crate) struct Trouble(Mutex<Option<ProviderError>>);
+
+impl Trouble {
+    pub(crate) fn take(&self) -> Option<ProviderError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    pub(crate) fn put(&self, error: ProviderError) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    }
+}
+
+/// The beginning of an error's body; what cannot be read is left out.
+pub(crate) async fn error_body(response: Response) -> Vec<u8> {
+    let mut body = Vec::new();
+    let mut chunks = response.bytes_stream();
+    while let Some(Ok(chunk)) = chunks.next().await {
+        body.extend_from_slice(&chunk);
+        if body.len() >= ERROR_LIMIT {
+            body.truncate(ERROR_LIMIT);
+            break;
+        }
+    }
+    body
+}
+
+/// The lines of a successful answer, each with its end. Waits for the first byte.
+///
+/// # Errors
+/// Before the first line, when there is no body, or one that is no model's answer.
+pub(crate) async fn lines(
+    response: Response,
+) -> Result<impl Stream<Item = Result<Bytes, ProviderError>> + Send + 'static, ProviderError> {
+    let url = response.url().clone();
+    let mut chunks =
+        response.bytes_stream().map(move |chunk| chunk.map_err(|error| network_error(&url, error))).boxed();
+    let mut head = BytesMut::new();
+    let first = loop {
+        match chunks.next().await {
+            Some(chunk) => head.extend_from_slice(&chunk?),
+            None => return Err(ProviderError::Malformed("the answer has no content".to_owned())),
+        }
+        if let Some(first) = head.iter().find(|byte| !byte.is_ascii_whitespace()) {
+            break *first;
+        }
+    };
+    if first == b'<' {
+        return Err(ProviderError::Malformed("the server answered with a web page".to_owned()));
+    }
+    if !matches!(first, b'{' | b'[' | b'n') {
+        return Ok(Lines { chunks, pending: head, ended: false }.into_stream().boxed());
+    }
+    while let Some(chunk) = chunks.next().await {
+        head.extend_from_slice(&chunk?);
+        if head.len() > DOCUMENT_LIMIT {
+            return Err(ProviderError::Malformed(format!("the answer is longer than {DOCUMENT_LIMIT} bytes")));
+        }
+    }
+    let document: Value = serde_json::from_slice(&head)
+        .map_err(|error| ProviderError::Malformed(format!("the answer is neither a stream nor JSON: {error}")))?;
+    let frame = Bytes::from(format!("data: {document}\n\n"));
+    Ok(futures_util::stream::iter([Ok(frame)]).boxed())
+}
+
+struct Lines<S> {
+    chunks: S,
+    pending: BytesMut,
+    ended: bool,
+}
+
+impl<S: Stream<Item = Result<Bytes, ProviderError>> + Unpin + Send> Lines<S> {
+    fn into_stream(self) -> impl Stream<Item = Result<Bytes, ProviderError>> + Send {
+        futures_util::stream::unfold(self, |mut lines| async move { lines.next().await.map(|item| (item, lines)) })
+    }
+
+    async fn next(&mut self) -> Option<Result<Bytes, ProviderError>> {
+        // Everything before this was searched already.
+        let mut searched = 0;
+        while !self.ended {
+            let unseen = self.pending.get(searched..).unwrap_or_default();
+            if let Some(position) = unseen.iter().rposition(|byte| *byte == b'\n') {
+                return Some(Ok(sound(self.pending.split_to(searched + position + 1).freeze())));
+            }
+            searched = self.pending.len();
+            if searched > LINE_LIMIT {
+                self.ended = true;
+                let words = format!("a line of the answer is longer than {LINE_LIMIT} bytes");
+                return Some(Err(ProviderError::Malformed(words)));
+            }
+            match self.chunks.next().await {
+                Some(Ok(chunk)) => self.pending.extend_from_slice(&chunk),
+                Some(Err(error)) => {
+                    self.ended = true;
+                    return Some(Err(error));
+                }
+                None => {
+                    self.ended = true;
+                    // Some servers leave out the end of their last frame.
+                    self.pending.extend_from_slice(b"\n\n");
+                    return Some(Ok(sound(self.pending.split().freeze())));
+                }
+            }
+        }
+        None
+    }
+}
+
+/// The lines with a replacement character for what is not UTF-8.
+fn sound(lines: Bytes) -> Bytes {
+    match String::from_utf8_lossy(&lines) {
+        std::borrow::Cow::Borrowed(_) => lines,
+        std::borrow::Cow::Owned(repaired) => Bytes::from(repaired),
+    }
+}

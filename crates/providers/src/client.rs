@@ -1,0 +1,123 @@
+//! The HTTP clients that all providers share, each built when it is first needed.
+//!
+//! Decision: servers on this machine get a client of their own, which uses no proxy and loads no
+//! certificates. Redirects are not followed: a model API has no business sending a key elsewhere.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use nanobot_provider::ProviderError;
+use reqwest::redirect::Policy;
+use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Url};
+
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+
+/// Shared clients. A process needs one of these.
+///
+/// The program must have installed a default rustls crypto provider before the first request.
+#[derive(Debug, Default)]
+pub struct HttpClients {
+    proxy: Option<Proxy>,
+    remote: OnceLock<Client>,
+    local: OnceLock<Client>,
+}
+
+/// Why a proxy cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("web.proxy is no address of a proxy (http://host:port or socks5://host:port): {0}")]
+pub struct ProxyError(#[source] reqwest::Error);
+
+impl HttpClients {
+    /// Clients that go through this proxy, or through the one that the environment names.
+    ///
+    /// # Errors
+    /// [`ProxyError`] when the address is not one.
+    pub fn new(proxy: Option<&str>) -> Result<Self, ProxyError> {
+        let proxy = proxy.map(str::trim).filter(|address| !address.is_empty());
+        let proxy = proxy.map(Proxy::all).transpose().map_err(|error| ProxyError(error.without_url()))?;
+        let proxy = proxy.map(|proxy| proxy.no_proxy(NoProxy::from_env()));
+        Ok(Self { proxy, ..Self::default() })
+    }
+
+    /// The client for this address.
+    ///
+    /// # Errors
+    /// [`ProviderError::Network`] when it cannot be set up.
+    pub fn client_for(&self, url: &Url) -> Result<Client, ProviderError> {
+        if is_local(url) {
+            return built(&self.local, || common().no_proxy().tls_certs_only([]));
+        }
+        built(&self.remote, || match &self.proxy {
+            Some(proxy) => common().proxy(proxy.clone()),
+            None => common(),
+        })
+    }
+}
+
+fn common() -> ClientBuilder {
+    Client::builder()
+        .user_agent(concat!("nanobot/", env!("CARGO_PKG_VERSION")))
+        .tcp_nodelay(true)
+        .connect_timeout(CONNECT_LIMIT)
+        .redirect(Policy::none())
+}
+
+fn built(cell: &OnceLock<Client>, builder: impl FnOnce() -> ClientBuilder) -> Result<Client, ProviderError> {
+    if let Some(client) = cell.get() {
+        return Ok(client.clone());
+    }
+    let client = builder().build().map_err(|error| {
+        ProviderError::Network(format!("the HTTP client cannot be set up: {}", with_sources(&error)))
+    })?;
+    Ok(cell.get_or_init(|| client).clone())
+}
+
+/// Plain HTTP on this machine.
+fn is_local(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    url.scheme() == "http" && matches!(host, "localhost" | "127.0.0.1" | "[::1]")
+}
+
+/// What went wrong while talking to `url`, for people: no path, no query, no key.
+pub(crate) fn network_error(url: &Url, error: reqwest::Error) -> ProviderError {
+    let origin = url.origin().ascii_serialization();
+    let error = error.without_url();
+    let what = if error.is_connect() { format!("cannot reach {origin}") } else { format!("talking to {origin} failed") };
+    ProviderError::Network(format!("{what} ({})", with_sources(&error)))
+}
+
+/// The innermost cause says it best; the outer ones only say that there was an error.
+fn with_sources(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_is_local() {
+        let table = [
+            ("http://localhost:11434/v1", true),
+            ("http://127.0.0.1:8000", true),
+            ("http://[::1]:8000", true),
+            ("https://localhost/v1", false),
+            ("http://localhost.example.org/v1", false),
+            ("http://192.168.0.2/v1", false),
+        ];
+        for (url, expected) in table {
+            assert_eq!(is_local(&Url::parse(url).unwrap()), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_bad_proxy_is_refused() {
+        assert!(HttpClients::new(Some("::not a url::")).is_err());
+        assert!(HttpClients::new(Some("socks5://127.0.0.1:1080")).is_ok());
+        assert!(HttpClients::new(Some(" ")).is_ok());
+    }
+}

@@ -1,0 +1,48 @@
+//! Finds a model server that runs on this machine.
+
+use std::time::Duration;
+
+use nanobot_types::{ModelId, ProviderName};
+use reqwest::Url;
+use serde_json::Value;
+
+use crate::HttpClients;
+
+/// How long all servers together have to answer.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// The usual ports, the preferred server first.
+pub const LOCAL_SERVERS: &[(&str, u16)] = &[("ollama", 11434), ("lm_studio", 1234), ("vllm", 8000), ("llama_cpp", 8080)];
+
+/// A model server that answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The row of the table that fits it.
+    pub provider: ProviderName,
+    /// Its address for `apiBase`.
+    pub api_base: String,
+    /// The first model that it offers for conversation.
+    pub model: ModelId,
+}
+
+/// Asks these ports of the loopback address, all at once, for their models. The first in order
+/// that answers like a model server is taken. Takes at most 300 ms.
+pub async fn discover_local(servers: &[(&str, u16)], http: &HttpClients) -> Option<Found> {
+    let probes = servers.iter().map(|(provider, port)| async move {
+        tokio::time::timeout(PATIENCE, probe(provider, *port, http)).await.ok().flatten()
+    });
+    futures_util::future::join_all(probes).await.into_iter().flatten().next()
+}
+
+async fn probe(provider: &str, port: u16, http: &HttpClients) -> Option<Found> {
+    let api_base = format!("http://127.0.0.1:{port}/v1");
+    let url = Url::parse(&format!("{api_base}/models")).ok()?;
+    let response = http.client_for(&url).ok()?.get(url).send().await.ok()?;
+    if !response.status().is_success() {
+        return None;
+    }
+    let models: Value = response.json().await.ok()?;
+    let models = models.get("data")?.as_array()?.iter().filter_map(|model| model.get("id")?.as_str());
+    let model = models.into_iter().find(|model| !model.to_lowercase().contains("embed"))?;
+    Some(Found { provider: provider.into(), api_base, model: model.into() })
+}

@@ -1,0 +1,251 @@
+//! Builds providers from what the configuration says about them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use nanobot_provider::Provider;
+use nanobot_types::{ModelId, ProviderName};
+use reqwest::Url;
+
+use crate::anthropic::{self, Anthropic};
+use crate::demo::Demo;
+use crate::fault::Faults;
+use crate::openai::OpenAi;
+use crate::{ApiKey, HttpClients, Kind, ProviderSpec, Selection, Wire, wire_model};
+
+/// What the configuration says about a provider.
+#[derive(Clone, Debug, Default)]
+pub struct ProviderSettings {
+    /// Its key.
+    pub api_key: Option<ApiKey>,
+    /// Its address, where it is not the usual one.
+    pub api_base: Option<String>,
+    /// Header fields that go with every request.
+    pub extra_headers: BTreeMap<String, String>,
+}
+
+/// A provider, and the model in its own spelling.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    /// Ready to be asked. Nothing was sent or connected yet.
+    pub provider: Arc<dyn Provider>,
+    /// What to ask for.
+    pub model: ModelId,
+}
+
+/// Why a provider cannot be built. Each says which key of the configuration to correct.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    /// There is no key.
+    #[error("{label} needs a key: set providers.{section}.apiKey in the configuration")]
+    NoKey {
+        /// The vendor's name for people.
+        label: &'static str,
+        /// Its section.
+        section: String,
+    },
+    /// There is no address.
+    #[error("the address of {label} is not known: set providers.{section}.apiBase in the configuration")]
+    NoBase {
+        /// The vendor's name for people.
+        label: &'static str,
+        /// Its section.
+        section: String,
+    },
+    /// The address is none.
+    #[error("providers.{section}.apiBase is not an http or https address: {base:?}")]
+    BadBase {
+        /// The section.
+        section: String,
+        /// What it says.
+        base: String,
+    },
+    /// A header field cannot be sent.
+    #[error("providers.{section}.extraHeaders.{header} is not a header field that can be sent")]
+    BadHeader {
+        /// The section.
+        section: String,
+        /// Its name.
+        header: String,
+    },
+    /// This program does not speak the vendor's protocol yet.
+    #[error("{label}: {why}")]
+    Unsupported {
+        /// The vendor's name for people.
+        label: &'static str,
+        /// What is missing, and what to do instead.
+        why: &'static str,
+    },
+}
+
+/// Builds the provider of a selection for a model named as people name it.
+///
+/// # Errors
+/// [`BuildError`] when something is missing in the configuration or wrong with it.
+pub fn build(
+    selection: &Selection,
+    settings: &ProviderSettings,
+    model: &str,
+    http: Arc<HttpClients>,
+) -> Result<Connection, BuildError> {
+    let Selection { name, spec } = selection;
+    let provider: Arc<dyn Provider> = match spec.wire {
+        Wire::Demo => Arc::new(Demo::new(name.clone())),
+        Wire::Unsupported(why) => return Err(BuildError::Unsupported { label: spec.label, why }),
+        Wire::Anthropic => Arc::new(Anthropic {
+            name: name.clone(),
+            url: messages_url(base(name, spec, settings)?),
+            headers: headers(name, spec, settings)?,
+            faults: faults(spec, settings),
+            http,
+        }),
+        Wire::OpenAi | Wire::Azure => Arc::new(OpenAi {
+            name: name.clone(),
+            spec,
+            base: base(name, spec, settings)?,
+            headers: headers(name, spec, settings)?,
+            faults: faults(spec, settings),
+            http,
+            refused: Mutex::default(),
+        }),
+    };
+    Ok(Connection { provider, model: wire_model(spec, model).into() })
+}
+
+fn faults(spec: &'static ProviderSpec, settings: &ProviderSettings) -> Faults {
+    Faults { key: settings.api_key.clone(), key_hint: spec.key_hint }
+}
+
+/// The configured address or the usual one, without what people paste too much of.
+fn base(name: &ProviderName, spec: &ProviderSpec, settings: &ProviderSettings) -> Result<Url, BuildError> {
+    let section = || section_key(name);
+    let configured = settings.api_base.as_deref().map(str::trim).filter(|base| !base.is_empty());
+    let text = configured.or(spec.base).ok_or_else(|| BuildError::NoBase { label: spec.label, section: section() })?;
+    let bad = || BuildError::BadBase { section: section(), base: text.to_owned() };
+    let mut trimmed = text.trim_end_matches('/');
+    for ending in ["/chat/completions", "/api/chat", "/messages"] {
+        trimmed = trimmed.strip_suffix(ending).unwrap_or(trimmed).trim_end_matches('/');
+    }
+    let mut url = Url::parse(trimmed).map_err(|_not_an_url| bad())?;
+    if !matches!(url.scheme(), "http" | "https") || url.cannot_be_a_base() {
+        return Err(bad());
+    }
+    // Servers of one's own all answer below /v1, and people leave it out.
+    if spec.kind == Kind::Local && url.path() == "/" {
+        url.set_path("/v1");
+    }
+    Ok(url)
+}
+
+fn messages_url(mut base: Url) -> Url {
+    let path = base.path().trim_end_matches('/');
+    let path = if path.ends_with("/v1") { format!("{path}/messages") } else { format!("{path}/v1/messages") };
+    base.set_path(&path);
+    base
+}
+
+fn headers(name: &ProviderName, spec: &ProviderSpec, settings: &ProviderSettings) -> Result<HeaderMap, BuildError> {
+    let mut headers = HeaderMap::new();
+    match &settings.api_key {
+        Some(key) => {
+            let (field, value) = match spec.wire {
+                Wire::Anthropic => (HeaderName::from_static("x-api-key"), key.expose().to_owned()),
+                Wire::Azure => (HeaderName::from_static("api-key"), key.expose().to_owned()),
+                Wire::OpenAi | Wire::Demo | Wire::Unsupported(_) => (AUTHORIZATION, format!("Bearer {}", key.expose())),
+            };
+            let mut value = HeaderValue::from_str(&value)
+                .map_err(|_checked_before| BuildError::NoKey { label: spec.label, section: section_key(name) })?;
+            value.set_sensitive(true);
+            headers.insert(field, value);
+        }
+        // A server that people named themselves may need none; it will say so.
+        None if spec.is_keyless() || spec.name == "custom" => {}
+        None => return Err(BuildError::NoKey { label: spec.label, section: section_key(name) }),
+    }
+    if spec.wire == Wire::Anthropic {
+        headers.insert("anthropic-version", HeaderValue::from_static(anthropic::VERSION));
+    }
+    for (header, value) in &settings.extra_headers {
+        let bad = || BuildError::BadHeader { section: section_key(name), header: header.clone() };
+        let field = HeaderName::from_bytes(header.as_bytes()).map_err(|_not_a_name| bad())?;
+        let mut value = HeaderValue::from_str(value).map_err(|_not_a_value| bad())?;
+        value.set_sensitive(true);
+        headers.insert(field, value);
+    }
+    Ok(headers)
+}
+
+/// A provider's name as its key in the configuration.
+fn section_key(name: &ProviderName) -> String {
+    let mut words = name.as_str().split('_');
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |mut key, word| {
+        let mut chars = word.chars();
+        key.extend(chars.next().into_iter().flat_map(char::to_uppercase));
+        key.extend(chars);
+        key
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(name: &str) -> &'static ProviderSpec {
+        ProviderSpec::find(name).unwrap()
+    }
+
+    fn at(address: &str) -> ProviderSettings {
+        ProviderSettings { api_base: Some(address.to_owned()), ..ProviderSettings::default() }
+    }
+
+    fn built(name: &str, settings: &ProviderSettings) -> Result<Connection, BuildError> {
+        let selection = Selection { name: name.into(), spec: spec(name) };
+        build(&selection, settings, "model", Arc::new(HttpClients::default()))
+    }
+
+    #[test]
+    fn addresses_are_cleaned() {
+        let table = [
+            ("openai", "", "https://api.openai.com/v1"),
+            ("openai", " https://x.example/v1/ ", "https://x.example/v1"),
+            ("custom", "https://x.example/v1/chat/completions", "https://x.example/v1"),
+            ("ollama", "http://localhost:11434", "http://localhost:11434/v1"),
+            ("ollama", "http://localhost:11434/api/chat", "http://localhost:11434/v1"),
+            ("vllm", "http://box:8000/v1", "http://box:8000/v1"),
+        ];
+        for (name, address, expected) in table {
+            assert_eq!(base(&name.into(), spec(name), &at(address)).unwrap().as_str(), expected, "{name} {address}");
+        }
+        for (base, expected) in [
+            ("https://api.anthropic.com", "https://api.anthropic.com/v1/messages"),
+            ("https://api.kimi.com/coding/v1", "https://api.kimi.com/coding/v1/messages"),
+            ("https://api.minimax.io/anthropic", "https://api.minimax.io/anthropic/v1/messages"),
+        ] {
+            assert_eq!(messages_url(Url::parse(base).unwrap()).as_str(), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_its_key() {
+        let key = ProviderSettings { api_key: ApiKey::parse("k").unwrap(), ..ProviderSettings::default() };
+        let header = ProviderSettings { extra_headers: BTreeMap::from([("a b".into(), "c".into())]), ..key.clone() };
+        let table = [
+            ("volcengine_coding_plan", ProviderSettings::default(), "providers.volcengineCodingPlan.apiKey"),
+            ("azure_openai", key.clone(), "providers.azureOpenai.apiBase"),
+            ("vllm", ProviderSettings::default(), "providers.vllm.apiBase"),
+            ("openai", ProviderSettings { api_base: Some("localhost".into()), ..key.clone() }, "providers.openai.apiBase"),
+            ("openai", header, "providers.openai.extraHeaders.a b"),
+            ("openai_codex", key.clone(), "not supported yet"),
+            ("bedrock", key, "not supported yet"),
+        ];
+        for (name, settings, expected) in table {
+            let error = built(name, &settings).unwrap_err().to_string();
+            assert!(error.contains(expected), "{name}: {error}");
+        }
+        for name in ["custom", "ollama", "demo"] {
+            assert!(built(name, &ProviderSettings::default()).is_ok(), "{name}");
+        }
+    }
+}

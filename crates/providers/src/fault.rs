@@ -1,0 +1,301 @@
+//! What a vendor's error means.
+//!
+//! The status and the error's own code count before its words. Words are matched only where
+//! vendors have no code for a thing: conversations that are too long, images that are not taken,
+//! empty accounts. Words that reach people are cut, are never HTML and never show a key.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use http::HeaderMap;
+use nanobot_provider::ProviderError;
+use serde_json::Value;
+
+use crate::ApiKey;
+
+/// The longest text of a vendor that is kept, in characters.
+const WORDS_LIMIT: usize = 400;
+
+const TOO_LONG: &[&str] = &[
+    "context_length_exceeded",
+    "exceed_context_size",
+    "model_context_window_exceeded",
+    "context length",
+    "context window",
+    "context size",
+    "maximum context",
+    "prompt is too long",
+    "input is too long",
+    "too many tokens",
+    "reduce the length of",
+    "maximum prompt length",
+    "input length and `max_tokens` exceed",
+    "range of input length",
+    "上下文长度",
+    "输入过长",
+];
+
+const NO_IMAGES: &[&str] = &[
+    "image_url is only supported",
+    "does not support image",
+    "do not support image",
+    "images are not supported",
+    "image input is not supported",
+    "image_url is not supported",
+    "unsupported image input",
+    "support image input",
+    "not a multimodal model",
+    "unknown variant `image_url`",
+];
+
+const NO_MONEY: &[&str] = &[
+    "insufficient_quota",
+    "insufficient quota",
+    "exceeded your current quota",
+    "billing",
+    "insufficient balance",
+    "insufficient_balance",
+    "credit balance",
+    "insufficient credit",
+    "arrearage",
+    "余额不足",
+    "欠费",
+];
+
+const WRONG_KEY: &[&str] =
+    &["api_key_invalid", "invalid_api_key", "api key not valid", "invalid api key", "incorrect api key", "authentication_error"];
+
+const BUSY: &[&str] = &["rate_limit", "rate limit", "too many requests", "速率限制", "访问量过大"];
+
+const OVERLOADED: &[&str] = &["overloaded", "server_error", "api_error", "temporarily unavailable"];
+
+/// Reads errors for one provider.
+#[derive(Clone, Debug)]
+pub(crate) struct Faults {
+    pub(crate) key: Option<ApiKey>,
+    /// What else to try when the key is refused.
+    pub(crate) key_hint: &'static str,
+}
+
+impl Faults {
+    /// What a status that is no success means.
+    pub(crate) fn of_status(&self, status: u16, headers: &HeaderMap, body: &[u8]) -> ProviderError {
+        let json: Option<Value> = serde_json::from_slice(body).ok();
+        let body = String::from_utf8_lossy(body);
+        let report = json.as_ref().map_or_else(|| Report::of_text(&body), Report::of_json);
+        let retry_after = retry_after(headers, Utc::now()).or(report.retry_after);
+        if (300..400).contains(&status) {
+            return ProviderError::BadRequest(format!("the server redirects ({status}); correct apiBase"));
+        }
+        self.judge(status, &report, retry_after)
+    }
+
+    /// What an error object inside an ordinary answer means.
+    pub(crate) fn of_object(&self, object: &Value) -> ProviderError {
+        let report = Report::of_json(object);
+        let status = report.status().unwrap_or_else(|| match &report {
+            report if report.says(BUSY) => 429,
+            report if report.says(WRONG_KEY) => 401,
+            report if report.says(OVERLOADED) => 503,
+            report if report.says(&["invalid_request", "not_found_error"]) => 400,
+            _ => 200,
+        });
+        self.judge(status, &report, report.retry_after)
+    }
+
+    fn judge(&self, status: u16, report: &Report, retry_after: Option<Duration>) -> ProviderError {
+        let message = self.words(status, report);
+        match status {
+            400 | 413 | 422 | 500 | 200 if report.says(TOO_LONG) => ProviderError::ContextOverflow(message),
+            400 | 404 | 415 | 422 | 500 | 200 if report.says(NO_IMAGES) => ProviderError::ImagesUnsupported(message),
+            402 => ProviderError::Quota(message),
+            400 | 403 | 429 | 200 if report.says(NO_MONEY) => ProviderError::Quota(message),
+            401 | 403 => ProviderError::Auth(self.with_hint(message)),
+            400 | 200 if report.says(WRONG_KEY) => ProviderError::Auth(self.with_hint(message)),
+            429 => ProviderError::RateLimited { retry_after, message },
+            503 | 529 if retry_after.is_some() => ProviderError::RateLimited { retry_after, message },
+            408 | 409 | 425 => ProviderError::Server { status, message },
+            400..500 => ProviderError::BadRequest(message),
+            _ => ProviderError::Server { status, message },
+        }
+    }
+
+    fn with_hint(&self, message: String) -> String {
+        if self.key_hint.is_empty() { message } else { format!("{message}. {}", self.key_hint) }
+    }
+
+    fn words(&self, status: u16, report: &Report) -> String {
+        let words = self.without_keys(report.message.trim());
+        if words.is_empty() { format!("status {status} without a word of explanation") } else { words }
+    }
+
+    /// The text without the key, without anything that looks like a part of one, and not too long.
+    pub(crate) fn without_keys(&self, text: &str) -> String {
+        let text = match &self.key {
+            Some(key) => text.replace(key.expose(), "***"),
+            None => text.to_owned(),
+        };
+        let words = text.split_inclusive(char::is_whitespace).map(|word| if looks_like_key(word) { "*** " } else { word });
+        words.collect::<String>().chars().take(WORDS_LIMIT).collect::<String>().trim_end().to_owned()
+    }
+}
+
+/// `sk-…` and the like, also half hidden by the vendor.
+fn looks_like_key(word: &str) -> bool {
+    let word = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+    ["sk-", "gsk_", "hf_", "nvapi-", "AIza"].iter().any(|mark| word.starts_with(mark) && word.len() > mark.len() + 3)
+}
+
+/// An error as a vendor told it.
+struct Report {
+    message: String,
+    /// Its code and type, and its words, in lower case: what is searched.
+    searched: String,
+    code: Option<u64>,
+    retry_after: Option<Duration>,
+}
+
+impl Report {
+    fn of_text(text: &str) -> Self {
+        let start = text.trim_start();
+        let is_html = start.starts_with('<');
+        let message = if is_html { "the server answered with a web page".to_owned() } else { text.to_owned() };
+        Self { searched: message.to_lowercase(), message, code: None, retry_after: None }
+    }
+
+    /// `{"error": {…}}`, `{"error": "…"}`, `{"message": "…"}`, `{"detail": …}`, or a list of one.
+    fn of_json(json: &Value) -> Self {
+        let json = json.as_array().and_then(|list| list.first()).unwrap_or(json);
+        let error = json.get("error").filter(|error| !error.is_null()).unwrap_or(json);
+        let text = |key: &str| error.get(key).and_then(Value::as_str).unwrap_or_default();
+        let detail = error.pointer("/metadata/raw").and_then(Value::as_str);
+        let message = match error {
+            Value::String(words) => words.clone(),
+            _ if !text("message").is_empty() => match detail {
+                Some(detail) => format!("{}: {detail}", text("message")),
+                None => text("message").to_owned(),
+            },
+            _ => error.get("detail").or_else(|| error.get("msg")).map(compact).unwrap_or_default(),
+        };
+        let code = error.get("code").and_then(|code| code.as_u64().or_else(|| code.as_str()?.parse().ok()));
+        let searched = format!("{} {} {} {message}", text("code"), text("type"), text("status")).to_lowercase();
+        let delay = error.get("details").and_then(Value::as_array).into_iter().flatten();
+        let delay = delay.filter_map(|detail| detail.get("retryDelay")?.as_str()?.strip_suffix('s')?.parse().ok());
+        let retry_after = delay.max_by(f64::total_cmp).and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        Self { message, searched, code, retry_after }
+    }
+
+    fn says(&self, words: &[&str]) -> bool {
+        words.iter().any(|word| self.searched.contains(word))
+    }
+
+    /// The code, where it is an HTTP status.
+    fn status(&self) -> Option<u16> {
+        self.code.and_then(|code| u16::try_from(code).ok()).filter(|code| (400..600).contains(code))
+    }
+}
+
+fn compact(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// `Retry-After` in seconds or as a date (RFC 9110 §10.2.3), or `retry-after-ms`.
+fn retry_after(headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    let milliseconds = text("retry-after-ms").and_then(|text| text.parse::<f64>().ok());
+    if let Some(milliseconds) = milliseconds {
+        return Duration::try_from_secs_f64(milliseconds / 1000.0).ok();
+    }
+    let value = text("retry-after")?;
+    if let Ok(seconds) = value.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let date = DateTime::parse_from_rfc2822(value).ok()?;
+    Some((date.with_timezone(&Utc) - now).to_std().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeZone as _;
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn faults() -> Faults {
+        Faults { key: ApiKey::parse("my-own-key").unwrap(), key_hint: "" }
+    }
+
+    fn of(status: u16, body: &str) -> ProviderError {
+        faults().of_status(status, &HeaderMap::new(), body.as_bytes())
+    }
+
+    #[test]
+    fn statuses_and_words_are_told_apart() {
+        let table: &[(u16, &str, fn(&ProviderError) -> bool)] = &[
+            (400, r#"{"error":{"code":"context_length_exceeded","message":"x"}}"#, |e| matches!(e, ProviderError::ContextOverflow(_))),
+            (400, r#"{"error":{"message":"prompt is too long: 210000 tokens"}}"#, |e| matches!(e, ProviderError::ContextOverflow(_))),
+            (400, r#"{"error":{"message":"max_tokens must be at most 5000 tokens"}}"#, |e| matches!(e, ProviderError::BadRequest(_))),
+            (400, r#"{"error":{"message":"This model does not support image input"}}"#, |e| matches!(e, ProviderError::ImagesUnsupported(_))),
+            (400, r#"[{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT"}}]"#, |e| matches!(e, ProviderError::Auth(_))),
+            (400, r#"{"error":{"message":"Your credit balance is too low"}}"#, |e| matches!(e, ProviderError::Quota(_))),
+            (401, "nope", |e| matches!(e, ProviderError::Auth(_))),
+            (402, "{}", |e| matches!(e, ProviderError::Quota(_))),
+            (404, r#"{"error":{"message":"model x not found"}}"#, |e| matches!(e, ProviderError::BadRequest(_))),
+            (408, "", |e| matches!(e, ProviderError::Server { status: 408, .. })),
+            (429, r#"{"error":{"message":"slow down"}}"#, |e| matches!(e, ProviderError::RateLimited { .. })),
+            (429, r#"{"error":{"type":"insufficient_quota","message":"x"}}"#, |e| matches!(e, ProviderError::Quota(_))),
+            (429, r#"{"error":{"message":"余额不足"}}"#, |e| matches!(e, ProviderError::Quota(_))),
+            (503, "upstream connect error", |e| matches!(e, ProviderError::Server { status: 503, .. })),
+            (529, r#"{"error":{"type":"overloaded_error","message":"x"}}"#, |e| matches!(e, ProviderError::Server { status: 529, .. })),
+            (307, "", |e| matches!(e, ProviderError::BadRequest(_))),
+        ];
+        for (status, body, expected) in table {
+            let error = of(*status, body);
+            assert!(expected(&error), "{status} {body}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn errors_inside_ordinary_answers_are_told_apart() {
+        let table: &[(Value, fn(&ProviderError) -> bool)] = &[
+            (serde_json::json!({"error": {"message": "Rate limit", "code": 429}}), |e| matches!(e, ProviderError::RateLimited { .. })),
+            (serde_json::json!({"error": {"message": "x", "code": "502"}}), |e| matches!(e, ProviderError::Server { status: 502, .. })),
+            (serde_json::json!({"error": {"type": "overloaded_error", "message": "overloaded"}}), |e| matches!(e, ProviderError::Server { status: 503, .. })),
+            (serde_json::json!({"error": {"code": "1305", "message": "访问量过大"}}), |e| matches!(e, ProviderError::RateLimited { .. })),
+            (serde_json::json!({"error": "something"}), |e| matches!(e, ProviderError::Server { status: 200, .. })),
+        ];
+        for (object, expected) in table {
+            let error = faults().of_object(object);
+            assert!(expected(&error), "{object}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn people_see_no_pages_and_no_keys() {
+        assert_eq!(of(502, "<html>\n<h1>502 Bad Gateway</h1></html>").to_string(), "server error 502: the server answered with a web page");
+        let error = of(401, r#"{"error":{"message":"Incorrect key my-own-key or sk-ab***yz given"}}"#);
+        assert_eq!(error.to_string(), "not authorised: Incorrect key *** or *** given");
+        assert_eq!(of(500, "").to_string(), "server error 500: status 500 without a word of explanation");
+        assert!(of(400, &"长".repeat(5000)).to_string().chars().count() < 450);
+    }
+
+    #[test]
+    fn the_pause_asked_for_is_read() {
+        let now = Utc.with_ymd_and_hms(2026, 1, 1, 0, 0, 0).unwrap();
+        let table = [
+            ("retry-after", "2", Some(2000)),
+            ("retry-after", "1.5", Some(1500)),
+            ("retry-after-ms", "250", Some(250)),
+            ("retry-after", "Thu, 01 Jan 2026 00:00:30 GMT", Some(30_000)),
+            ("retry-after", "Wed, 31 Dec 2025 00:00:00 GMT", Some(0)),
+            ("retry-after", "-1", None),
+            ("retry-after", "soon", None),
+        ];
+        for (name, value, expected) in table {
+            let headers = HeaderMap::from_iter([(http::HeaderName::from_static(name), HeaderValue::from_static(value))]);
+            assert_eq!(retry_after(&headers, now), expected.map(Duration::from_millis), "{name}: {value}");
+        }
+        let body = r#"{"error":{"code":429,"message":"x","details":[{"retryDelay":"34s"}]}}"#;
+        assert!(matches!(of(429, body), ProviderError::RateLimited { retry_after: Some(pause), .. } if pause.as_secs() == 34));
+    }
+}

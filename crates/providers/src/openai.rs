@@ -1,0 +1,266 @@
+//! The client of OpenAI's `/chat/completions` and of everything that answers like it.
+//!
+//! Decision: async-openai carries the request and parses the event stream, with raw JSON in both
+//! directions, so that what vendors add is neither lost nor refused. Its own retries are
+//! replaced by a service that sends once and sees status, headers and body before anything else
+//! does: retrying is the router's. A request that is refused over an optional member is sent
+//! again without it, and the member is left out from then on.
+
+mod chunk;
+mod request;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_openai::Client;
+use async_openai::config::Config;
+use async_openai::error::OpenAIError;
+use async_openai::middleware::HttpRequestFactory;
+use async_trait::async_trait;
+use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
+use http::HeaderMap;
+use nanobot_provider::{ChatRequest, ChatStream, Provider, ProviderError, StreamEvent};
+use nanobot_types::ProviderName;
+use reqwest::Url;
+use secrecy::SecretString;
+use serde_json::Value;
+
+use self::chunk::ChunkReader;
+use crate::body::{self, Trouble};
+use crate::client::network_error;
+use crate::fault::Faults;
+use crate::{HttpClients, ProviderSpec, Wire};
+
+pub(crate) use self::request::render;
+
+/// The version of Azure's API that is spoken.
+const AZURE_VERSION: &str = "2024-10-21";
+
+/// How many refused members one request is freed of.
+const REFUSALS: usize = 3;
+
+/// A provider behind `/chat/completions`.
+#[derive(Debug)]
+pub(crate) struct OpenAi {
+    pub(crate) name: ProviderName,
+    pub(crate) spec: &'static ProviderSpec,
+    pub(crate) base: Url,
+    pub(crate) headers: HeaderMap,
+    pub(crate) faults: Faults,
+    pub(crate) http: Arc<HttpClients>,
+    /// Optional members that this vendor does not take.
+    pub(crate) refused: Mutex<BTreeSet<&'static str>>,
+}
+
+#[async_trait]
+impl Provider for OpenAi {
+    fn name(&self) -> &ProviderName {
+        &self.name
+    }
+
+    async fn stream(&self, request: ChatRequest) -> Result<ChatStream, ProviderError> {
+        let mut refused = self.refused().clone();
+        let known = refused.len();
+        loop {
+            let body = request::body(self.spec, &self.name, &request, &refused);
+            let error = match self.exchange(&request, &body).await {
+                Ok(stream) => {
+                    if refused.len() > known {
+                        self.refused().extend(refused);
+                    }
+                    return Ok(stream);
+                }
+                Err(error) => error,
+            };
+            let ProviderError::BadRequest(words) = &error else { return Err(error) };
+            match request::refused_member(&body, words) {
+                Some(member) if refused.len() < known + REFUSALS && refused.insert(member) => {
+                    tracing::debug!(provider = %self.name, member, "sending again without a refused member");
+                }
+                _ => return Err(error),
+            }
+        }
+    }
+}
+
+impl OpenAi {
+    fn refused(&self) -> std::sync::MutexGuard<'_, BTreeSet<&'static str>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn url(&self, request: &ChatRequest) -> Result<Url, ProviderError> {
+        let mut url = self.base.clone();
+        {
+            let mut path = url.path_segments_mut().map_err(|()| {
+                ProviderError::BadRequest(format!("{} cannot be the address of a model API", self.base))
+            })?;
+            path.pop_if_empty();
+            if self.spec.wire == Wire::Azure {
+                path.extend(["openai", "deployments", request.model.as_str()]);
+            }
+            path.extend(["chat", "completions"]);
+        }
+        if self.spec.wire == Wire::Azure {
+            url.query_pairs_mut().append_pair("api-version", AZURE_VERSION);
+        }
+        Ok(url)
+    }
+
+    async fn exchange(&self, request: &ChatRequest, body: &Value) -> Result<ChatStream, ProviderError> {
+        let url = self.url(request)?;
+        let http = self.http.client_for(&url)?;
+        let call = Arc::new(Call { faults: self.faults.clone(), trouble: Trouble::default(), done: AtomicBool::new(false) });
+        let service = {
+            let (http, call) = (http.clone(), Arc::clone(&call));
+            tower::service_fn(move |factory: HttpRequestFactory| {
+                let (http, call) = (http.clone(), Arc::clone(&call));
+                async move { call.send(&http, &factory).await.map_err(|error| OpenAIError::Boxed(Box::new(error))) }
+            })
+        };
+        let endpoint = Endpoint { url: url.to_string(), headers: self.headers.clone(), key: SecretString::default() };
+        let client = Client::build(http, endpoint).with_http_service(service);
+        let chunks = client.chat().create_stream_byot::<&Value, Value>(body).await.map_err(|error| call.error(error))?;
+        Ok(events(chunks, call).boxed())
+    }
+}
+
+/// Where one request goes.
+#[derive(Clone, Debug)]
+struct Endpoint {
+    url: String,
+    headers: HeaderMap,
+    /// Empty: the key is among the headers.
+    key: SecretString,
+}
+
+impl Config for Endpoint {
+    fn headers(&self) -> HeaderMap {
+        self.headers.clone()
+    }
+
+    fn url(&self, _path: &str) -> String {
+        self.url.clone()
+    }
+
+    fn query(&self) -> Vec<(&str, &str)> {
+        Vec::new()
+    }
+
+    fn api_base(&self) -> &str {
+        &self.url
+    }
+
+    fn api_key(&self) -> &SecretString {
+        &self.key
+    }
+}
+
+/// What the two ends of one exchange share.
+#[derive(Debug)]
+struct Call {
+    faults: Faults,
+    trouble: Trouble,
+    /// Whether the vendor said `[DONE]`.
+    done: AtomicBool,
+}
+
+impl Call {
+    /// Sends once. What comes back is a success whose body is whole lines.
+    async fn send(
+        self: &Arc<Self>,
+        http: &reqwest::Client,
+        factory: &HttpRequestFactory,
+    ) -> Result<reqwest::Response, ProviderError> {
+        let request = factory.build().await.map_err(|error| self.error(error))?;
+        let url = request.url().clone();
+        let response = http.execute(request).await.map_err(|error| network_error(&url, error))?;
+        let status = response.status();
+        if !status.is_success() {
+            let headers = response.headers().clone();
+            let body = body::error_body(response).await;
+            return Err(self.faults.of_status(status.as_u16(), &headers, &body));
+        }
+        let (watch, report) = (Arc::clone(self), Arc::clone(self));
+        let lines = body::lines(response)
+            .await?
+            .inspect_ok(move |lines| {
+                if says_done(lines) {
+                    watch.done.store(true, Ordering::Relaxed);
+                }
+            })
+            .map_err(move |error| {
+                report.trouble.put(error.clone());
+                error
+            });
+        Ok(http::Response::new(reqwest::Body::wrap_stream(lines)).into())
+    }
+
+    /// The cause behind an error of the library.
+    fn error(&self, error: OpenAIError) -> ProviderError {
+        match error {
+            OpenAIError::Boxed(error) => match error.downcast::<ProviderError>() {
+                Ok(error) => *error,
+                Err(other) => ProviderError::Network(self.faults.without_keys(&other.to_string())),
+            },
+            OpenAIError::JSONDeserialize(error, _frame) => {
+                ProviderError::Malformed(format!("a piece of the answer is not JSON: {error}"))
+            }
+            other => self.trouble.take().unwrap_or_else(|| {
+                ProviderError::Malformed(self.faults.without_keys(&other.to_string()))
+            }),
+        }
+    }
+}
+
+fn says_done(lines: &[u8]) -> bool {
+    lines.split(|byte| *byte == b'\n').any(|line| {
+        line.strip_prefix(b"data:").is_some_and(|data| data.trim_ascii() == b"[DONE]")
+    })
+}
+
+struct State<S> {
+    chunks: S,
+    call: Arc<Call>,
+    reader: ChunkReader,
+    ready: VecDeque<StreamEvent>,
+    ended: bool,
+}
+
+fn events<S>(chunks: S, call: Arc<Call>) -> impl Stream<Item = Result<StreamEvent, ProviderError>> + Send
+where
+    S: Stream<Item = Result<Value, OpenAIError>> + Unpin + Send,
+{
+    let reader = ChunkReader::new(call.faults.clone());
+    let state = State { chunks, call, reader, ready: VecDeque::new(), ended: false };
+    futures_util::stream::unfold(state, |mut state| async move { state.next().await.map(|item| (item, state)) })
+}
+
+impl<S: Stream<Item = Result<Value, OpenAIError>> + Unpin> State<S> {
+    async fn next(&mut self) -> Option<Result<StreamEvent, ProviderError>> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(Ok(event));
+            }
+            if self.ended {
+                return None;
+            }
+            let read = match self.chunks.next().await {
+                Some(Ok(chunk)) => self.reader.read(&chunk),
+                Some(Err(error)) => Err(self.call.error(error)),
+                None => {
+                    self.ended = true;
+                    let done = self.call.done.load(Ordering::Relaxed);
+                    self.reader.end(done).map(|event| event.into_iter().collect())
+                }
+            };
+            match read {
+                Ok(events) => self.ready.extend(events),
+                Err(error) => {
+                    self.ended = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+    }
+}

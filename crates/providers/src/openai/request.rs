@@ -1,0 +1,290 @@
+//! The body of a request.
+
+use std::collections::BTreeSet;
+
+use nanobot_provider::{ChatRequest, ToolChoice};
+use nanobot_types::{AssistantMessage, CallId, ChatMessage, Content, ContentBlock, ProviderName, ToolCall, ToolSpec};
+use serde_json::{Map, Value, json};
+use sha1::{Digest as _, Sha1};
+
+use crate::render::{EMPTY, IMAGE_OMITTED, Rendered, arguments, number, texts, tool_name};
+use crate::{ProviderSpec, Quirks, Thinking};
+
+/// Members that a vendor may refuse and that a request can do without.
+const OPTIONAL: &[&str] = &[
+    "stream_options",
+    "temperature",
+    "reasoning_effort",
+    "reasoning",
+    "thinking",
+    "enable_thinking",
+    "reasoning_split",
+    "prompt_cache_key",
+    "tool_choice",
+    "max_completion_tokens",
+    "max_tokens",
+];
+
+/// Models that take no temperature.
+const FIXED_TEMPERATURE: &[&str] = &["gpt-5", "o1", "o3", "o4"];
+
+pub(crate) fn render(spec: &ProviderSpec, name: &ProviderName, request: &ChatRequest) -> Rendered {
+    Rendered {
+        tools: texts(&tools(&request.tools)),
+        system: system(&request.system).to_string(),
+        messages: texts(&messages(&spec.quirks, name, request)),
+    }
+}
+
+/// The body, without the members in `refused`.
+pub(super) fn body(
+    spec: &ProviderSpec,
+    name: &ProviderName,
+    request: &ChatRequest,
+    refused: &BTreeSet<&'static str>,
+) -> Value {
+    let quirks = &spec.quirks;
+    let mut body = Map::new();
+    let mut conversation = messages(quirks, name, request);
+    if !request.system.is_empty() {
+        conversation.insert(0, system(&request.system));
+    }
+    let mut tools = tools(&request.tools);
+    if quirks.cache_marks {
+        mark(&mut conversation, &mut tools);
+    }
+    body.insert("model".into(), request.model.as_str().into());
+    body.insert("messages".into(), Value::Array(conversation));
+    if !tools.is_empty() {
+        body.insert("tools".into(), Value::Array(tools));
+        body.insert("tool_choice".into(), tool_choice(&request.tool_choice));
+    }
+    body.insert("stream".into(), true.into());
+    body.insert("stream_options".into(), json!({ "include_usage": true }));
+    generation(quirks, request, refused, &mut body);
+    for member in refused {
+        body.remove(*member);
+    }
+    Value::Object(body)
+}
+
+/// The optional member of the body that a refusal names.
+pub(super) fn refused_member(body: &Value, refusal: &str) -> Option<&'static str> {
+    OPTIONAL.iter().find(|member| body.get(**member).is_some() && refusal.contains(**member)).copied()
+}
+
+fn generation(quirks: &Quirks, request: &ChatRequest, refused: &BTreeSet<&'static str>, body: &mut Map<String, Value>) {
+    let model = request.model.as_str().to_lowercase();
+    let wanted = &request.generation;
+    let completion_limit = quirks.completion_limit != refused.contains(limit_name(quirks.completion_limit));
+    // A refused name is sent under the other one, which is then no longer refused.
+    body.insert(limit_name(completion_limit).into(), wanted.max_tokens.max(1).into());
+    let is_fixed = quirks.completion_limit
+        && (wanted.reasoning_effort.is_some() || FIXED_TEMPERATURE.iter().any(|part| model.contains(part)));
+    let own = quirks.temperatures.iter().find(|(part, _)| model.contains(part)).map(|(_, temperature)| *temperature);
+    if let Some(temperature) = own.or_else(|| wanted.temperature.map(number).filter(|_| !is_fixed)) {
+        body.insert("temperature".into(), temperature.into());
+    }
+    if let Some((member, value)) = wanted.reasoning_effort.as_deref().and_then(|effort| thinking(quirks, &model, effort)) {
+        body.insert(member.into(), value);
+    }
+    if let Some(key) = request.cache_key.as_ref().filter(|_| quirks.cache_key) {
+        body.insert("prompt_cache_key".into(), key.as_str().into());
+    }
+}
+
+fn limit_name(completion: bool) -> &'static str {
+    if completion { "max_completion_tokens" } else { "max_tokens" }
+}
+
+fn thinking(quirks: &Quirks, model: &str, effort: &str) -> Option<(&'static str, Value)> {
+    let is_off = matches!(effort, "none" | "minimal");
+    Some(match quirks.thinking {
+        Thinking::Effort => ("reasoning_effort", effort.into()),
+        Thinking::ReasoningObject => ("reasoning", json!({ "effort": effort })),
+        Thinking::Type => ("thinking", json!({ "type": if is_off { "disabled" } else { "enabled" } })),
+        Thinking::Flag => ("enable_thinking", (!is_off).into()),
+        Thinking::Split => ("reasoning_split", true.into()),
+        Thinking::NoneOrHigh if model.contains("magistral") => return None,
+        Thinking::NoneOrHigh => ("reasoning_effort", if is_off || effort == "low" { "none" } else { "high" }.into()),
+    })
+}
+
+fn tools(specs: &[ToolSpec]) -> Vec<Value> {
+    let tool = |spec: &ToolSpec| {
+        json!({
+            "type": "function",
+            "function": { "name": spec.name, "description": spec.description, "parameters": spec.parameters },
+        })
+    };
+    specs.iter().map(tool).collect()
+}
+
+fn tool_choice(choice: &ToolChoice) -> Value {
+    match choice {
+        ToolChoice::Auto => "auto".into(),
+        ToolChoice::None => "none".into(),
+        ToolChoice::Tool(name) => json!({ "type": "function", "function": { "name": name } }),
+    }
+}
+
+/// Marks the system prompt and the last tool as worth caching.
+fn mark(conversation: &mut [Value], tools: &mut [Value]) {
+    let cached = json!({ "type": "ephemeral" });
+    if let Some(Value::Object(tool)) = tools.last_mut() {
+        tool.insert("cache_control".into(), cached.clone());
+    }
+    let system = conversation.first_mut().filter(|message| message.get("role").is_some_and(|role| role == "system"));
+    if let Some(content) = system.and_then(|message| message.get_mut("content")) {
+        *content = json!([{ "type": "text", "text": content.take(), "cache_control": cached }]);
+    }
+}
+
+fn system(text: &str) -> Value {
+    json!({ "role": "system", "content": text })
+}
+
+fn messages(quirks: &Quirks, name: &ProviderName, request: &ChatRequest) -> Vec<Value> {
+    let keep_blocks = request.model.as_str().to_lowercase().contains("claude");
+    let message = |message: &ChatMessage| match message {
+        // Instructions travel apart; a transcript holds none.
+        ChatMessage::System { .. } => None,
+        ChatMessage::User(user) => Some(json!({ "role": "user", "content": user_content(&user.content) })),
+        ChatMessage::Assistant(said) => Some(assistant(quirks, name, keep_blocks, said)),
+        ChatMessage::Tool(result) => {
+            let mut message = json!({
+                "role": "tool",
+                "tool_call_id": call_id(quirks, &result.tool_call_id),
+                "content": tool_content(&result.content),
+            });
+            if let (Some(tool), Value::Object(map)) = (&result.name, &mut message) {
+                map.insert("name".into(), tool_name(tool.as_str()).into());
+            }
+            Some(message)
+        }
+    };
+    request.transcript.messages().iter().filter_map(|entry| message(entry)).collect()
+}
+
+fn assistant(quirks: &Quirks, name: &ProviderName, keep_blocks: bool, said: &AssistantMessage) -> Value {
+    let mut message = Map::from_iter([("role".to_owned(), Value::from("assistant"))]);
+    let text = said.content.as_ref().map(Content::to_text).filter(|text| !text.is_empty());
+    let content = match text {
+        Some(text) => text.into(),
+        None if said.tool_calls.is_empty() => EMPTY.into(),
+        None => Value::Null,
+    };
+    message.insert("content".into(), content);
+    let is_own = said.provider.as_ref().is_none_or(|provider| provider == name);
+    if !said.tool_calls.is_empty() {
+        let calls = said.tool_calls.iter().map(|call| tool_call(quirks, is_own, call)).collect();
+        message.insert("tool_calls".into(), Value::Array(calls));
+    }
+    if let (Some(member), Some(reasoning), true) = (quirks.reasoning_back, &said.reasoning_content, is_own) {
+        message.insert(member.into(), reasoning.as_str().into());
+    }
+    if keep_blocks && is_own && !said.thinking_blocks.is_empty() {
+        message.insert("thinking_blocks".into(), said.thinking_blocks.clone().into());
+    }
+    Value::Object(message)
+}
+
+/// What a vendor put beside its call goes back to that vendor only.
+fn tool_call(quirks: &Quirks, is_own: bool, call: &ToolCall) -> Value {
+    let text = match serde_json::from_str::<Map<String, Value>>(&call.arguments) {
+        Ok(_) => call.arguments.clone(),
+        Err(_not_an_object) => Value::Object(arguments(call)).to_string(),
+    };
+    let mut function = Map::from_iter([
+        ("name".to_owned(), Value::from(tool_name(call.name.as_str()))),
+        ("arguments".to_owned(), text.into()),
+    ]);
+    let mut outer = Map::new();
+    if is_own {
+        function.extend(call.function_extra.clone());
+        outer.extend(call.extra.clone());
+    }
+    outer.insert("id".into(), call_id(quirks, &call.id).into());
+    outer.insert("type".into(), "function".into());
+    outer.insert("function".into(), Value::Object(function));
+    Value::Object(outer)
+}
+
+/// The id as the vendor takes it. The same id always becomes the same one.
+fn call_id(quirks: &Quirks, id: &CallId) -> String {
+    let id = id.as_str();
+    let is_short = id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric());
+    if !quirks.short_ids || is_short {
+        return id.to_owned();
+    }
+    Sha1::digest(id).iter().map(|byte| format!("{byte:02x}")).collect::<String>().chars().take(9).collect()
+}
+
+fn user_content(content: &Content) -> Value {
+    let Content::Blocks(blocks) = content else {
+        let text = content.to_text();
+        return if text.is_empty() { EMPTY.into() } else { text.into() };
+    };
+    let parts: Vec<Value> = blocks.iter().filter_map(part).collect();
+    if parts.is_empty() { EMPTY.into() } else { parts.into() }
+}
+
+/// A part that the API knows; other programs' private blocks are left out.
+fn part(block: &ContentBlock) -> Option<Value> {
+    match block {
+        ContentBlock::Text { text } => text_part(text),
+        ContentBlock::ImageUrl { image_url } => Some(json!({ "type": "image_url", "image_url": { "url": image_url.url } })),
+        ContentBlock::Other(value) => match value.get("type")?.as_str()? {
+            "input_text" | "output_text" => text_part(value.get("text")?.as_str()?),
+            "input_audio" | "file" => Some(value.clone()),
+            _ => None,
+        },
+    }
+}
+
+fn text_part(text: &str) -> Option<Value> {
+    (!text.is_empty()).then(|| json!({ "type": "text", "text": text }))
+}
+
+/// Tool results are text: the API takes nothing else there.
+fn tool_content(content: &Content) -> String {
+    let text = match content {
+        Content::Text(text) => text.clone(),
+        Content::Blocks(blocks) => {
+            let texts = blocks.iter().filter_map(|block| match block {
+                ContentBlock::Text { text } => Some(text.as_str()),
+                ContentBlock::ImageUrl { .. } => Some(IMAGE_OMITTED),
+                ContentBlock::Other(value) => value.get("text").and_then(Value::as_str),
+            });
+            texts.collect::<Vec<_>>().join("\n")
+        }
+    };
+    if text.is_empty() { EMPTY.to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_id_becomes_nine_characters() {
+        let strict = Quirks { short_ids: true, ..Quirks::NONE };
+        let table = [(&strict, "call_abc", "f9bad5b7a"), (&strict, "abc123XYZ", "abc123XYZ"), (&Quirks::NONE, "call_abc", "call_abc")];
+        for (quirks, id, expected) in table {
+            assert_eq!(call_id(quirks, &id.into()), expected);
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_what_was_sent() {
+        let body = json!({ "max_tokens": 1, "temperature": 0.1 });
+        let table = [
+            ("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.", Some("max_tokens")),
+            ("temperature must be 1", Some("temperature")),
+            ("stream_options is unknown", None),
+        ];
+        for (refusal, expected) in table {
+            assert_eq!(refused_member(&body, refusal), expected, "{refusal}");
+        }
+    }
+}
