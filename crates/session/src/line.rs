@@ -85,6 +85,9 @@ fn state_line(mut fields: Map) -> StateLine {
         Some(Value::Object(metadata)) => metadata,
         _ => Map::new(),
     };
+    // The cursor by its name since v0.3, then by its first name.
+    let archived = fields.remove("last_archived").and_then(|value| value.as_u64());
+    let consolidated = fields.remove("last_consolidated").and_then(|value| value.as_u64());
     let answered = fields.remove("_answered").and_then(|value| serde_json::from_value(value).ok());
     let entry = fields.remove("_entry").and_then(|value| serde_json::from_value::<EntryField>(value).ok());
     StateLine {
@@ -95,7 +98,8 @@ fn state_line(mut fields: Map) -> StateLine {
             created_at: time(fields.remove("created_at")),
             updated_at: time(fields.remove("updated_at")),
             metadata,
-            cursor: Seq(fields.remove("last_consolidated").and_then(|value| value.as_u64()).unwrap_or_default()),
+            cursor: Seq(archived.or(consolidated).unwrap_or_default()),
+            cursor_renamed: archived.is_some(),
             answered: answered.unwrap_or_default(),
             extra: fields,
         },
@@ -324,6 +328,8 @@ struct MetadataLine<'a> {
     updated_at: Option<String>,
     metadata: &'a Map,
     last_consolidated: Seq,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_archived: Option<Seq>,
     #[serde(rename = "_count")]
     count: Seq,
     #[serde(skip_serializing_if = "VecDeque::is_empty", rename = "_answered")]
@@ -364,6 +370,7 @@ pub(crate) fn write_state(
             updated_at: time(state.updated_at),
             metadata: &state.metadata,
             last_consolidated: state.cursor,
+            last_archived: state.cursor_renamed.then_some(state.cursor),
             count,
             answered: &state.answered,
             entry,

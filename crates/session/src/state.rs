@@ -17,6 +17,8 @@ pub(crate) struct State {
     pub(crate) updated_at: Option<Timestamp>,
     pub(crate) metadata: Map,
     pub(crate) cursor: Seq,
+    /// The file also names the cursor as v0.3 does, which reads that name first.
+    pub(crate) cursor_renamed: bool,
     /// Journal ids per ended turn, the newest turn last.
     pub(crate) answered: VecDeque<Vec<MessageId>>,
     /// What other programs keep on their metadata lines.

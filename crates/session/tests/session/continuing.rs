@@ -146,6 +146,21 @@ async fn an_external_store_is_continued_where_it_is() {
     assert_eq!((list[0].key.as_str(), list[0].messages), ("telegram:1", 5));
 }
 
+/// v0.3 reads `last_archived` before `last_consolidated`; both have to move.
+#[tokio::test]
+async fn the_cursor_keeps_its_newer_name_where_a_file_has_it() {
+    let text =
+        MARCH.replace("\"last_consolidated\": 0", "\"last_archived\": 1, \"last_consolidated\": 0, \"other\": 5");
+    let home = Home::with_file(text.as_bytes());
+    let store = home.store();
+    assert_eq!(whole(&store).await.cursor, Seq(1));
+    store.append(&key(), Seq(4), vec![Entry::Consolidated { upto: Seq(3) }]).await.unwrap();
+    let (_, metadata) = as_python_reads(&home.bytes());
+    let fields = ["last_archived", "last_consolidated", "other"].map(|field| metadata[field].clone());
+    assert_eq!(fields, [json!(3), json!(3), json!(5)]);
+    assert_eq!(whole(&home.store()).await.cursor, Seq(3));
+}
+
 #[tokio::test]
 async fn a_renamed_file_belongs_to_its_name() {
     let home = Home::with_file(MARCH.replace("telegram:1", "telegram:2").as_bytes());
