@@ -26,7 +26,17 @@ use crate::slots::Slots;
 use crate::state::State;
 use crate::{Entry, ReadFrom, Seq, SessionError, SessionInfo, SessionStore, SessionView};
 
-/// Sessions in the folders of [`SessionPaths`].
+/// Sessions in the folders of [`SessionPaths`], one JSON Lines file each.
+///
+/// A message is a line with `role`, `content`, `timestamp` and what belongs to its role. Every
+/// other entry is a line with `_type: "metadata"`, `key`, `created_at`, `updated_at`, `metadata`
+/// and `last_consolidated`, the state behind it; readers take the last one. Keys of this program
+/// begin with `_`: on messages `_inbound`, `_runtime`, `_provider` and `_media_types`, on metadata
+/// `_count` (messages before the line), `_answered` (journal ids of the latest turns) and `_entry`
+/// (what happened). Lines and keys of other programs stay as they are.
+///
+/// Beside a file may stand copies: `.torn-<time>` holds a line that a crash cut off,
+/// `.moved-<time>` is a session in its old place after it was moved.
 #[derive(Debug)]
 pub struct JsonlStore {
     shared: Arc<Shared>,
