@@ -20,7 +20,7 @@ pub use crate::{
     address::{canonical, is_metadata, is_public},
     beneath::{Entry, ResolvedPath},
     denied::{PathDenied, UrlDenied},
-    path::{PathPolicy, PathRules},
+    path::{CREDENTIAL_PATHS, PathPolicy, PathRules},
     resolver::{Resolver, SystemResolver},
     url::{CheckedUrl, MAX_REDIRECTS, UrlGuard},
 };

@@ -18,6 +18,24 @@ use crate::{
     roots::{beneath_denied, resolve},
 };
 
+/// Where programs keep credentials, below the home folder: for [`PathRules::secret_paths`].
+pub const CREDENTIAL_PATHS: [&str; 14] = [
+    "~/.ssh",
+    "~/.gnupg",
+    "~/.aws",
+    "~/.azure",
+    "~/.kube",
+    "~/.docker/config.json",
+    "~/.netrc",
+    "~/.git-credentials",
+    "~/.config/gcloud",
+    "~/.config/gh",
+    "~/.config/litellm",
+    "~/.codex/auth.json",
+    "~/.local/share/keyrings",
+    "~/.local/share/oauth-cli-kit",
+];
+
 /// What a [`PathPolicy`] is made from. Relative paths in it are taken from the workspace, and `~` is
 /// the home folder.
 #[derive(Debug, Clone)]

@@ -99,3 +99,38 @@ pub(crate) fn beneath_denied(path: &Path, root: &Path) -> bool {
         })
     })
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::*;
+
+    /// Wherever the kernel has an answer, it is ours.
+    #[test]
+    fn resolution_agrees_with_the_kernel() {
+        let root = tempfile::tempdir().unwrap();
+        let base = root.path().canonicalize().unwrap();
+        fs::create_dir_all(base.join("a/b")).unwrap();
+        fs::write(base.join("a/file"), "").unwrap();
+        symlink("a/b", base.join("down")).unwrap();
+        symlink("..", base.join("a/up")).unwrap();
+        symlink(base.join("a"), base.join("a/b/absolute")).unwrap();
+        symlink("down/../file", base.join("through")).unwrap();
+        symlink("loop", base.join("loop")).unwrap();
+        symlink("missing", base.join("dangling")).unwrap();
+        let names = ["a", "b", "down", "up", "absolute", "through", "loop", "dangling", "file", "..", "."];
+        let mut compared = 0;
+        for code in 0..names.len().pow(4) {
+            let steps = (0..4).map(|place| names[code / names.len().pow(place) % names.len()]);
+            let path = steps.fold(base.clone(), |path, step| path.join(step));
+            if let Ok(expected) = path.canonicalize() {
+                assert_eq!(resolve(&path).unwrap().path, expected, "{}", path.display());
+                compared += 1;
+            }
+        }
+        assert!(compared > 100, "{compared}");
+        assert!(resolve(&base.join("loop")).is_err());
+        assert_eq!(resolve(&base.join("dangling/x/../y")).unwrap().path, base.join("missing/y"));
+    }
+}

@@ -7,6 +7,7 @@ use std::{
 };
 
 use tokio::{
+    io::AsyncRead,
     process::Child,
     time::{sleep, timeout},
 };
@@ -51,21 +52,7 @@ pub(super) async fn run(
     let (mut stdout, mut stderr) = (Captured::default(), Captured::default());
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let end = {
-        let reading = async {
-            let fill_out = async {
-                match out {
-                    Some(pipe) => stdout.fill(pipe).await,
-                    None => Ok(()),
-                }
-            };
-            let fill_err = async {
-                match err {
-                    Some(pipe) => stderr.fill(pipe).await,
-                    None => Ok(()),
-                }
-            };
-            tokio::try_join!(fill_out, fill_err).map(|_| ())
-        };
+        let reading = async { tokio::try_join!(fill(&mut stdout, out), fill(&mut stderr, err)) };
         tokio::pin!(reading);
         let ending = ended(&mut child, limit, cancel);
         tokio::pin!(ending);
@@ -87,6 +74,13 @@ pub(super) async fn run(
         child.kill().await?;
     }
     Ok(Finished { stdout, stderr, end })
+}
+
+async fn fill(captured: &mut Captured, pipe: Option<impl AsyncRead + Unpin>) -> io::Result<()> {
+    match pipe {
+        Some(pipe) => captured.fill(pipe).await,
+        None => Ok(()),
+    }
 }
 
 async fn ended(child: &mut Child, limit: Option<Duration>, cancel: &CancellationToken) -> io::Result<End> {

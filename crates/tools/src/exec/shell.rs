@@ -315,4 +315,12 @@ mod tests {
             assert_eq!(parse(text), Err(Unreadable), "{text}");
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_is_too_much(text in "[a-z0-9 '\"\\\\$(){}\\[\\]`<>|&;#~=*?!\n-]{0,80}|\\PC{0,40}") {
+            // Whether it is a script does not matter; that an answer comes does.
+            drop(parse(&text));
+        }
+    }
 }

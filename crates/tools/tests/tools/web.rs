@@ -189,6 +189,30 @@ async fn what_is_private_is_not_asked() {
     assert_eq!(server.asked(), [""; 0]);
 }
 
+/// 64 MiB of `x` in a few dozen KiB of gzip: one literal, then copies of 258 bytes from one byte back.
+fn bomb() -> Vec<u8> {
+    let literal = "10101000";
+    let copy = "1100010100000";
+    let bits = format!("110{literal}{}0000000", copy.repeat((64 << 20) / 258));
+    let mut bytes = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
+    for octet in bits.as_bytes().chunks(8) {
+        bytes.push(octet.iter().rev().fold(0, |byte, bit| byte << 1 | (bit & 1)));
+    }
+    bytes
+}
+
+#[tokio::test]
+async fn a_body_is_bounded_after_decompression() {
+    let routes = Router::new().route(
+        "/bomb",
+        get(async || ([(header::CONTENT_ENCODING, "gzip"), (header::CONTENT_TYPE, "text/plain")], bomb())),
+    );
+    let server = Server::start(routes).await;
+    let answer = fetch(&local(), json!({"url": server.url("/bomb"), "maxChars": 100})).await;
+    assert_eq!((&answer["truncated"], &answer["status"]), (&json!(true), &json!(200)), "{answer}");
+    assert!(answer["text"].as_str().unwrap().ends_with(&"x".repeat(100)));
+}
+
 /// Public when it is checked, private when it is connected to.
 #[derive(Debug, Default)]
 struct Rebinding(Mutex<u32>);
