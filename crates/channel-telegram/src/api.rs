@@ -1,0 +1,234 @@
+//! Calls of the Bot API over one HTTP client.
+//!
+//! Decision: an answer is judged once, here, into a [`CallError`]; nothing is retried. Redirects are
+//! not followed, because the address holds the token, and every error text is scrubbed of it.
+
+use std::error::Error as _;
+use std::fmt;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use nanobot_channel::ChannelError;
+use reqwest::{Client, NoProxy, Proxy, RequestBuilder, Response, Url, redirect};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use teloxide::payloads::GetUpdates;
+use teloxide::requests::Payload;
+
+use crate::config::wrong;
+use crate::error::CallError;
+use crate::{Secret, TelegramConfig};
+
+const CONNECT: Duration = Duration::from_secs(10);
+/// What a file may take longer than another request.
+const FILE_TIME: Duration = Duration::from_secs(90);
+
+/// A Bot API server and a token to use it with.
+pub(crate) struct Api {
+    token: Secret,
+    base: Url,
+    proxy: Option<Proxy>,
+    timeout: Duration,
+    /// Built with the first call: roots of trust take time and memory.
+    client: OnceLock<Result<Client, String>>,
+}
+
+impl fmt::Debug for Api {
+    /// A proxy may hold a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Api").field("base", &self.base.host_str()).finish_non_exhaustive()
+    }
+}
+
+impl Api {
+    /// A server by its configuration; opens nothing.
+    pub(crate) fn new(config: &TelegramConfig, shared_proxy: Option<&str>) -> Result<Self, ChannelError> {
+        let base = Url::parse(config.api_base.trim().trim_end_matches('/'))
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+            .ok_or_else(|| wrong("apiBase", "is no address; write one like https://api.telegram.org"))?;
+        let own = config.proxy.as_ref().map(Secret::expose);
+        let proxy = own.or(shared_proxy.map(str::trim)).filter(|proxy| !proxy.is_empty());
+        let unusable =
+            |_| wrong("proxy", "is no address of a proxy; write one like http://host:3128 or socks5://host:1080");
+        let proxy = proxy.map(Proxy::all).transpose().map_err(unusable)?;
+        Ok(Self {
+            token: config.token.clone(),
+            base,
+            proxy: proxy.map(|proxy| proxy.no_proxy(NoProxy::from_env())),
+            timeout: config.request_timeout(),
+            client: OnceLock::new(),
+        })
+    }
+
+    /// Makes a call with a payload of teloxide's and reads what it needs of the result.
+    pub(crate) async fn call<P, R>(&self, payload: &P) -> Result<R, CallError>
+    where
+        P: Payload + Serialize + Sync,
+        R: DeserializeOwned,
+    {
+        self.call_by_name(P::NAME, payload).await
+    }
+
+    /// Makes a call that teloxide has no payload for.
+    pub(crate) async fn call_by_name<P, R>(&self, method: &str, payload: &P) -> Result<R, CallError>
+    where
+        P: Serialize + Sync + ?Sized,
+        R: DeserializeOwned,
+    {
+        self.exchange(method, |request| request.json(payload), self.timeout).await
+    }
+
+    /// Polls; what comes is left as it is, so that one odd update does not spoil the others.
+    pub(crate) async fn poll(&self, payload: &GetUpdates) -> Result<Vec<Box<RawValue>>, CallError> {
+        let open = Duration::from_secs(payload.timeout.unwrap_or_default().into());
+        self.exchange(GetUpdates::NAME, |request| request.json(payload), self.timeout + open).await
+    }
+
+    /// Sends a file.
+    pub(crate) async fn upload<R>(&self, method: &str, form: reqwest::multipart::Form) -> Result<R, CallError>
+    where
+        R: DeserializeOwned,
+    {
+        self.exchange(method, |request| request.multipart(form), self.timeout + FILE_TIME).await
+    }
+
+    /// Fetches a file by the path the server gave for it, unless it is larger than `limit` bytes.
+    pub(crate) async fn download(&self, path: &str, limit: u64) -> Result<Vec<u8>, CallError> {
+        let place = format!("file/bot{}/{path}", self.token.expose());
+        let request = self.client()?.get(self.address(&place)?).timeout(self.timeout + FILE_TIME);
+        let mut response = request.send().await.map_err(|error| self.failure(error))?;
+        let refused = |code, description: &str| CallError::Refused {
+            code,
+            description: description.to_owned(),
+            retry_after: None,
+            migrated_to: None,
+        };
+        if !response.status().is_success() {
+            return Err(refused(response.status().as_u16(), "the file cannot be fetched"));
+        }
+        let mut bytes = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.failure(error))? {
+            if (bytes.len() + chunk.len()) as u64 > limit {
+                return Err(refused(413, "the file is larger than allowed"));
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        Ok(bytes)
+    }
+
+    async fn exchange<R: DeserializeOwned>(
+        &self,
+        method: &str,
+        fill: impl FnOnce(RequestBuilder) -> RequestBuilder + Send,
+        timeout: Duration,
+    ) -> Result<R, CallError> {
+        let address = self.address(&format!("bot{}/{method}", self.token.expose()))?;
+        let request = fill(self.client()?.post(address)).timeout(timeout);
+        let response = request.send().await.map_err(|error| self.failure(error))?;
+        self.read(response).await
+    }
+
+    async fn read<R: DeserializeOwned>(&self, response: Response) -> Result<R, CallError> {
+        let status = response.status();
+        let body = response.bytes().await.map_err(|error| self.failure(error))?;
+        let answer: Answer<'_> = match serde_json::from_slice(&body) {
+            Ok(answer) => answer,
+            // Proxies and gateways speak HTML.
+            Err(_) if !status.is_success() => return Err(Answer::default().refusal(self, status.as_u16())),
+            Err(error) => return Err(self.misunderstood(&error)),
+        };
+        match answer.result {
+            Some(result) if answer.ok => serde_json::from_str(result.get()).map_err(|error| self.misunderstood(&error)),
+            _ => Err(answer.refusal(self, status.as_u16())),
+        }
+    }
+
+    fn misunderstood(&self, error: &serde_json::Error) -> CallError {
+        CallError::Misunderstood(self.token.scrub(&error.to_string()))
+    }
+
+    fn address(&self, place: &str) -> Result<Url, CallError> {
+        let base = self.base.as_str().trim_end_matches('/');
+        Url::parse(&format!("{base}/{place}")).map_err(|error| CallError::Setup(self.token.scrub(&error.to_string())))
+    }
+
+    fn client(&self) -> Result<&Client, CallError> {
+        let build = || {
+            provide_cryptography();
+            let builder = Client::builder()
+                .connect_timeout(CONNECT)
+                .tcp_nodelay(true)
+                // One connection for all would let a dead one stop polls and sends alike.
+                .http1_only()
+                .redirect(redirect::Policy::none());
+            let builder = match &self.proxy {
+                Some(proxy) => builder.proxy(proxy.clone()),
+                None => builder,
+            };
+            builder.build().map_err(|error| self.token.scrub(&chain(&error)))
+        };
+        self.client.get_or_init(build).as_ref().map_err(|why| CallError::Setup(why.clone()))
+    }
+
+    fn failure(&self, error: reqwest::Error) -> CallError {
+        let error = error.without_url();
+        let text = self.token.scrub(&chain(&error));
+        if error.is_connect() || error.is_builder() {
+            CallError::Unreachable(text)
+        } else {
+            CallError::Interrupted(text)
+        }
+    }
+}
+
+/// An answer of the Bot API.
+#[derive(Debug, Default, Deserialize)]
+struct Answer<'a> {
+    #[serde(default)]
+    ok: bool,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    error_code: Option<u16>,
+    description: Option<String>,
+    parameters: Option<Parameters>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Parameters {
+    retry_after: Option<u64>,
+    migrate_to_chat_id: Option<i64>,
+}
+
+impl Answer<'_> {
+    fn refusal(self, api: &Api, status: u16) -> CallError {
+        let parameters = self.parameters.unwrap_or_default();
+        CallError::Refused {
+            code: self.error_code.unwrap_or(status),
+            description: api.token.scrub(self.description.as_deref().unwrap_or("the server answered without a reason")),
+            retry_after: parameters.retry_after.map(Duration::from_secs),
+            migrated_to: parameters.migrate_to_chat_id,
+        }
+    }
+}
+
+/// An error and what caused it.
+fn chain(error: &reqwest::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text = format!("{text}: {error}");
+        source = error.source();
+    }
+    text
+}
+
+/// TLS needs a provider for the whole process. Programs install one first thing; an embedder may
+/// not have.
+fn provide_cryptography() {
+    let missing = rustls::crypto::CryptoProvider::get_default().is_none();
+    if missing && rustls::crypto::ring::default_provider().install_default().is_err() {
+        tracing::debug!("another thread has installed a cryptography provider");
+    }
+}

@@ -1,0 +1,191 @@
+//! The channel: what it is made of, and the contract.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicI32;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use nanobot_channel::{
+    CancellationToken, Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryContext, DeliveryGuarantee,
+    Dialect, Drafts, Measure, MessageId, OutboundKind, OutboundMessage, OutboundPart, Sent, TaskTracker, TextStyle,
+    Typing, async_trait,
+};
+use serde::de::IgnoredAny;
+use teloxide::payloads::{SendChatAction, SetMessageReaction, SetMessageReactionSetters as _};
+use teloxide::types::{ChatAction, MessageId as TelegramMessage, ReactionType};
+
+use crate::TelegramConfig;
+use crate::api::Api;
+use crate::attempts::Attempts;
+use crate::draft::{DraftBoard, DraftWriter};
+use crate::error::CallError;
+use crate::place::Place;
+
+/// How much visible text a message gets, in UTF-16 units; Telegram takes 4096.
+pub(crate) const TEXT_LIMIT: usize = 4000;
+/// How long Telegram shows that somebody types.
+const TYPING_LASTS: Duration = Duration::from_secs(5);
+/// How many chats are remembered as told about edits.
+const TOLD_CHATS: usize = 1024;
+
+/// A bot on Telegram.
+///
+/// Made by [`crate::TelegramFactory`], or by hand for programs that have no configuration file.
+#[derive(Debug)]
+pub struct TelegramChannel {
+    pub(crate) name: ChannelName,
+    pub(crate) config: TelegramConfig,
+    pub(crate) api: Arc<Api>,
+    /// The first update that is not dealt with; 0 before the first. Kept over restarts of the run,
+    /// so that files are not fetched twice.
+    pub(crate) offset: AtomicI32,
+    pub(crate) drafts: DraftBoard,
+    pub(crate) attempts: Attempts,
+    told: Mutex<BTreeSet<i64>>,
+    background: Mutex<Option<Background>>,
+}
+
+/// Where work beside the polls is done while the channel runs.
+#[derive(Clone, Debug)]
+struct Background {
+    tasks: TaskTracker,
+    cancel: CancellationToken,
+}
+
+impl TelegramChannel {
+    /// A channel by its configuration; `shared_proxy` counts when the configuration names none.
+    /// Opens nothing.
+    ///
+    /// # Errors
+    /// [`ChannelError::Config`] naming the key.
+    pub fn new(name: ChannelName, config: TelegramConfig, shared_proxy: Option<&str>) -> Result<Self, ChannelError> {
+        let api = Arc::new(Api::new(&config, shared_proxy)?);
+        Ok(Self {
+            name,
+            config,
+            api,
+            offset: AtomicI32::new(0),
+            drafts: DraftBoard::default(),
+            attempts: Attempts::default(),
+            told: Mutex::default(),
+            background: Mutex::default(),
+        })
+    }
+
+    /// Whether this is the first edit there; the chat is remembered with that.
+    pub(crate) fn is_first_edit_in(&self, chat: i64) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.len() < TOLD_CHATS && told.insert(chat)
+    }
+
+    /// Sets the reaction to a message, or takes it away, without waiting for it.
+    pub(crate) fn react(&self, chat: &ChatId, message: Option<&MessageId>, emoji: Option<&str>) {
+        let has_emoji = self.config.react_emoji.as_deref().is_some_and(|emoji| !emoji.is_empty());
+        let id = message.and_then(|id| id.as_str().parse().ok()).filter(|_| has_emoji);
+        let (Some(id), Ok(place)) = (id, Place::new(chat, &DeliveryContext::default())) else { return };
+        let reaction = emoji.map(|emoji| ReactionType::Emoji { emoji: emoji.to_owned() });
+        let request = SetMessageReaction::new(place.recipient(), TelegramMessage(id)).reaction(reaction);
+        let (api, name) = (Arc::clone(&self.api), self.name.clone());
+        self.in_background(async move {
+            if let Err(error) = api.call::<_, IgnoredAny>(&request).await {
+                tracing::debug!(channel = %name, %error, "a reaction could not be set");
+            }
+        });
+    }
+
+    /// Does something beside the polls, while the channel runs. Otherwise it is not done.
+    fn in_background(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let background = self.background.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(Background { tasks, cancel }) = background {
+            tasks.spawn(async move { cancel.run_until_cancelled(work).await });
+        }
+    }
+
+    fn set_background(&self, background: Option<Background>) {
+        *self.background.lock().unwrap_or_else(PoisonError::into_inner) = background;
+    }
+
+    fn is_running(&self) -> bool {
+        self.background.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+}
+
+#[async_trait]
+impl Channel for TelegramChannel {
+    fn name(&self) -> &ChannelName {
+        &self.name
+    }
+
+    async fn run(&self, context: ChannelContext) -> Result<(), ChannelError> {
+        let background = Background { tasks: context.tasks.clone(), cancel: context.cancel.clone() };
+        self.set_background(Some(background));
+        let outcome = context.cancel.run_until_cancelled(Box::pin(self.receive(&context))).await;
+        self.set_background(None);
+        outcome.unwrap_or(Ok(()))
+    }
+
+    async fn send(&self, part: &OutboundPart) -> Result<Sent, ChannelError> {
+        let sent = self.send_part(part).await?;
+        let message = &part.message;
+        if message.kind == OutboundKind::Final && part.index + 1 == part.count {
+            self.react(&message.chat_id, message.delivery.reply_to.as_ref(), None);
+        }
+        Ok(sent)
+    }
+
+    fn guarantee(&self) -> DeliveryGuarantee {
+        DeliveryGuarantee::BestEffort
+    }
+
+    fn text_style(&self) -> TextStyle {
+        TextStyle { dialect: Dialect::TelegramHtml, measure: Measure::Utf16, limit: TEXT_LIMIT }
+    }
+
+    fn drafts(&self) -> Option<&dyn Drafts> {
+        self.config.streaming.then_some(self)
+    }
+
+    fn typing(&self) -> Option<&dyn Typing> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl Drafts for TelegramChannel {
+    async fn append(&self, delta: &OutboundMessage) -> Result<(), ChannelError> {
+        let OutboundKind::Delta { stream } = &delta.kind else { return Ok(()) };
+        let mut place = Place::new(&delta.chat_id, &delta.delivery)?;
+        if self.config.reply_to_message {
+            place = place.quoting(&delta.delivery);
+        }
+        if !self.is_running() {
+            return Ok(());
+        }
+        if let Some(slot) = self.drafts.append(stream, &delta.content) {
+            let (api, interval) = (Arc::clone(&self.api), self.config.edit_interval());
+            self.in_background(DraftWriter { api, place, interval, slot }.run());
+        }
+        Ok(())
+    }
+
+    async fn close(&self, end: &OutboundMessage) -> Result<(), ChannelError> {
+        if let OutboundKind::StreamEnd { stream, .. } = &end.kind {
+            self.drafts.close(stream);
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Typing for TelegramChannel {
+    fn lasts(&self) -> Duration {
+        TYPING_LASTS
+    }
+
+    async fn show(&self, chat: &ChatId, delivery: &DeliveryContext) -> Result<(), ChannelError> {
+        let place = Place::new(chat, delivery)?;
+        let mut request = SendChatAction::new(place.recipient(), ChatAction::Typing);
+        request.message_thread_id = place.thread();
+        self.api.call::<_, IgnoredAny>(&request).await.map(drop).map_err(CallError::repeatable)
+    }
+}

@@ -1,0 +1,54 @@
+//! Makes channels from sections of the configuration.
+
+use std::sync::Arc;
+
+use nanobot_channel::{Channel, ChannelError, ChannelFactory, ChannelName, RawConfig, Value};
+use serde_json::json;
+
+use crate::{TelegramChannel, TelegramConfig};
+
+/// Makes [`TelegramChannel`]s.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TelegramFactory;
+
+impl ChannelFactory for TelegramFactory {
+    fn kind(&self) -> &'static str {
+        "telegram"
+    }
+
+    /// `allowFrom` and `groupAllowFrom` are left out, because an empty list means nobody.
+    fn default_config(&self) -> Value {
+        let config = TelegramConfig::default();
+        json!({
+            "enabled": config.enabled,
+            "token": "",
+            "proxy": null,
+            "apiBase": config.api_base,
+            "replyToMessage": config.reply_to_message,
+            "groupPolicy": "mention",
+            "reactEmoji": config.react_emoji,
+            "streaming": config.streaming,
+            "streamEditInterval": config.stream_edit_interval,
+            "pollTimeout": config.poll_timeout,
+            "requestTimeout": config.request_timeout,
+        })
+    }
+
+    fn create(&self, name: ChannelName, config: &RawConfig) -> Result<Arc<dyn Channel>, ChannelError> {
+        let section = TelegramConfig::from_section(&config.section)?;
+        Ok(Arc::new(TelegramChannel::new(name, section, config.proxy.as_deref())?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_section_says_what_the_defaults_are() {
+        let mut section = TelegramFactory.default_config();
+        section["token"] = json!("1:x");
+        let expected = TelegramConfig { token: crate::Secret::new("1:x"), ..TelegramConfig::default() };
+        assert_eq!(TelegramConfig::from_section(&section).unwrap(), expected);
+    }
+}

@@ -1,0 +1,198 @@
+//! From a message of Telegram to one of ours.
+
+use nanobot_channel::{
+    ChannelContext, ChatId, ChatKind, DeliveryContext, InboundMessage, Map, MediaRef, MessageId, SenderId, SessionKey,
+};
+use teloxide::types::{ChatKind as TelegramChatKind, Message, MessageKind, PublicChatKind, User};
+
+use crate::address::{BotIdentity, Command, utf16_head};
+use crate::attachment::Attachment;
+use crate::channel::TelegramChannel;
+use crate::config::GroupPolicy;
+
+/// How much of a message that is replied to is repeated, in UTF-16 units.
+const QUOTE_LIMIT: usize = 4000;
+
+/// A message that is for the assistant, if its sender may talk; nothing was fetched for it yet.
+#[derive(Debug)]
+pub(crate) struct Candidate<'a> {
+    /// One message, or those of an album.
+    messages: &'a [Message],
+    first: &'a Message,
+    user: &'a User,
+    /// What was written, commands without the bot's name.
+    text: Vec<String>,
+    pub(crate) kind: ChatKind,
+    pub(crate) sender: SenderId,
+    pub(crate) chat: ChatId,
+}
+
+impl TelegramChannel {
+    /// Judges by what the message itself says: who wrote it, where, and to whom. `None` when it is
+    /// not for the assistant.
+    pub(crate) fn candidate<'a>(&self, bot: &BotIdentity, messages: &'a [Message]) -> Option<Candidate<'a>> {
+        let first = messages.first()?;
+        let user = first.from.as_ref().filter(|user| !user.is_bot)?;
+        if first.chat.is_channel() || !matches!(first.kind, MessageKind::Common(_)) {
+            return None;
+        }
+        let kind = if first.chat.is_private() { ChatKind::Direct } else { ChatKind::Group };
+        let mut is_command = false;
+        let mut text = Vec::new();
+        for message in messages {
+            let Some(written) = message.text().or(message.caption()) else { continue };
+            text.push(match bot.command(written) {
+                Command::Foreign => return None,
+                Command::No(text) => text,
+                Command::Known(text) => {
+                    is_command = true;
+                    text
+                }
+            });
+        }
+        if kind == ChatKind::Group {
+            let id = first.chat.id.0;
+            if self.config.group_allow_from.as_ref().is_some_and(|groups| !groups.contains(id)) {
+                tracing::debug!(channel = %self.name, chat = id, "a message of a group that is not allowed");
+                return None;
+            }
+            let is_meant = || messages.iter().any(|message| bot.is_meant_by(message));
+            if self.config.group_policy == GroupPolicy::Mention && !is_command && !is_meant() {
+                return None;
+            }
+        }
+        Some(Candidate {
+            messages,
+            first,
+            user,
+            text,
+            kind,
+            sender: sender_id(user),
+            chat: ChatId::from(first.chat.id.0.to_string()),
+        })
+    }
+
+    /// Makes the message, fetching its files. Only for senders who may talk.
+    pub(crate) async fn compose(
+        &self,
+        bot: &BotIdentity,
+        candidate: &Candidate<'_>,
+        context: &ChannelContext,
+    ) -> InboundMessage {
+        let Candidate { first, user, .. } = *candidate;
+        let mut media = Vec::new();
+        let mut content = Vec::new();
+        let mut markers = Vec::new();
+        if let Some(original) = quoted(first) {
+            content.extend(self.reply_context(bot, first, original, &mut media, context).await);
+        }
+        for message in candidate.messages {
+            if let Some(attachment) = Attachment::of(message) {
+                let kept = attachment.keep(&self.api, context).await;
+                markers.push(kept.marker);
+                media.extend(kept.image);
+            }
+            markers.extend(other_content(message));
+        }
+        content.extend(candidate.text.iter().filter(|text| !text.trim().is_empty()).cloned());
+        content.append(&mut markers);
+        if content.is_empty() {
+            content.push("[empty message]".to_owned());
+        }
+        let thread = first.thread_id.filter(|_| first.is_topic_message).map(|thread| thread.0.0.to_string());
+        let id = MessageId::from(first.id.0.to_string());
+        let session = thread.as_ref().map(|thread| format!("{}:{}:topic:{thread}", self.name, candidate.chat));
+        let mut inbound = InboundMessage::text(
+            self.name.clone(),
+            candidate.sender.clone(),
+            candidate.chat.clone(),
+            content.join("\n"),
+        );
+        inbound.id = Some(id.clone());
+        inbound.media = media;
+        inbound.metadata = metadata(first, user, candidate.kind);
+        inbound.session_key_override = session.map(SessionKey::from);
+        inbound.delivery = DeliveryContext { thread, reply_to: Some(id), extra: Map::new() };
+        inbound
+    }
+
+    /// What the message answers, in words; its image goes before the message's own.
+    async fn reply_context(
+        &self,
+        bot: &BotIdentity,
+        message: &Message,
+        original: &Message,
+        media: &mut Vec<MediaRef>,
+        context: &ChannelContext,
+    ) -> Option<String> {
+        let chosen = message.quote().map(|quote| quote.text.as_str());
+        let text = chosen.or(original.text()).or(original.caption()).filter(|text| !text.trim().is_empty());
+        let mut marker = None;
+        if let Some(attachment) = Attachment::of(original) {
+            let kept = attachment.keep(&self.api, context).await;
+            marker = Some(kept.marker);
+            media.extend(kept.image);
+        }
+        let what = match text {
+            Some(text) => {
+                let head = utf16_head(text, QUOTE_LIMIT);
+                if head.len() < text.len() { format!("{head}...") } else { head.to_owned() }
+            }
+            None => marker?,
+        };
+        let whom = match original.from.as_ref() {
+            _ if bot.is_author_of(original) => " bot".to_owned(),
+            Some(User { username: Some(username), .. }) => format!(" @{username}"),
+            Some(user) => format!(" {}", user.first_name),
+            None => String::new(),
+        };
+        Some(format!("[Reply to{whom}: {what}]"))
+    }
+}
+
+/// `id|username`, or `id` for people without one. The allow list may name either half.
+fn sender_id(user: &User) -> SenderId {
+    SenderId::from(match &user.username {
+        Some(username) => format!("{}|{username}", user.id.0),
+        None => user.id.0.to_string(),
+    })
+}
+
+/// The message that this one answers. The one that began a topic is none.
+fn quoted(message: &Message) -> Option<&Message> {
+    message.reply_to_message().filter(|original| matches!(original.kind, MessageKind::Common(_)))
+}
+
+/// What is neither text nor file.
+fn other_content(message: &Message) -> Option<String> {
+    if let Some(venue) = message.venue() {
+        let place = &venue.location;
+        return Some(format!("[location: {}, {} ({})]", place.latitude, place.longitude, venue.title));
+    }
+    if let Some(location) = message.location() {
+        return Some(format!("[location: {}, {}]", location.latitude, location.longitude));
+    }
+    if let Some(contact) = message.contact() {
+        return Some(format!("[contact: {} {}]", contact.first_name, contact.phone_number));
+    }
+    let sticker = message.sticker()?;
+    Some(format!("[sticker: {}]", sticker.emoji.as_deref().unwrap_or("?")))
+}
+
+fn metadata(message: &Message, user: &User, kind: ChatKind) -> Map {
+    let is_forum = matches!(
+        &message.chat.kind,
+        TelegramChatKind::Public(chat) if matches!(&chat.kind, PublicChatKind::Supergroup(group) if group.is_forum)
+    );
+    let mut metadata = Map::new();
+    let mut set = |key: &str, value: nanobot_channel::Value| metadata.insert(key.to_owned(), value);
+    set("message_id", message.id.0.into());
+    set("user_id", user.id.0.into());
+    set("username", user.username.clone().into());
+    set("first_name", user.first_name.clone().into());
+    set("is_group", (kind == ChatKind::Group).into());
+    set("message_thread_id", message.thread_id.map(|thread| thread.0.0).into());
+    set("is_forum", is_forum.into());
+    set("reply_to_message_id", quoted(message).map(|original| original.id.0).into());
+    metadata
+}
