@@ -1,8 +1,8 @@
 //! Who consumes what: one live consumer per queue, how it is woken, and what waits for it in memory.
 //!
 //! Decision: a consumer is woken, then asks; nothing is pushed to it. So what waits stays in the
-//! ledger, and memory holds no more than a page of it ([`crate::Backlog`]), whoever is slow. Only
-//! lossy messages wait here, up to a bound. It stores nothing and knows no entry's content.
+//! ledger ([`crate::Backlog`]), and memory holds none of it, whoever is slow. Only lossy messages
+//! wait here, up to a bound. It stores nothing and knows no entry's content.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -109,7 +109,7 @@ impl Consumers {
     }
 }
 
-/// One place for one live consumer.
+/// A queue's end: one seat for one live consumer.
 pub struct Consumer<T> {
     queue: Queue,
     waiting: Mutex<Waiting<T>>,
@@ -131,7 +131,7 @@ struct Waiting<T> {
 pub(crate) enum Step<T> {
     /// Pass on this lossy message.
     Offer(T),
-    /// Pass on the first delivery of its page.
+    /// Pass on the delivery at hand.
     Ready,
     /// Ask the backlog, giving these back first.
     Take(Vec<Handout>),
@@ -148,11 +148,11 @@ impl<T> Consumer<T> {
         Self { queue, waiting: Mutex::new(waiting), wake: Notify::new() }
     }
 
-    /// Takes the place, until the claim or the subscription made from it is dropped.
+    /// Takes the one seat, until it or the subscription made from it is dropped.
     ///
     /// # Errors
     /// [`BusError::Consumed`] while somebody has it, [`BusError::Closed`].
-    pub fn claim(self: &Arc<Self>) -> Result<Claim<T>, BusError> {
+    pub fn take_seat(self: &Arc<Self>) -> Result<Seat<T>, BusError> {
         let mut waiting = lock(&self.waiting);
         if waiting.closed {
             return Err(BusError::Closed);
@@ -162,7 +162,7 @@ impl<T> Consumer<T> {
         }
         waiting.live = true;
         waiting.stale = true;
-        Ok(Claim { consumer: Arc::clone(self) })
+        Ok(Seat { consumer: Arc::clone(self) })
     }
 
     /// Watches over a handout, for its settlement to hold.
@@ -250,18 +250,18 @@ impl<T> fmt::Debug for HandoutGuard<T> {
 
 /// The right to be the one live consumer.
 #[derive(Debug)]
-pub struct Claim<T> {
+pub struct Seat<T> {
     consumer: Arc<Consumer<T>>,
 }
 
-impl<T> Claim<T> {
-    /// Decides what comes next; `front` is the entry of the first delivery at hand.
-    pub(crate) fn step(&self, front: Option<u64>) -> Step<T> {
+impl<T> Seat<T> {
+    /// Decides what comes next; `at_hand` is the entry of a delivery that was fetched already.
+    pub(crate) fn step(&self, at_hand: Option<u64>) -> Step<T> {
         let mut waiting = lock(&self.consumer.waiting);
         if waiting.closed {
             return Step::Closed;
         }
-        match front {
+        match at_hand {
             Some(entry) => match waiting.offers.pop_front_if(|(after, _)| *after < entry) {
                 Some((_, message)) => Step::Offer(message),
                 None => Step::Ready,
@@ -290,7 +290,7 @@ impl<T> Claim<T> {
     }
 }
 
-impl<T> Drop for Claim<T> {
+impl<T> Drop for Seat<T> {
     fn drop(&mut self) {
         let mut waiting = lock(&self.consumer.waiting);
         waiting.live = false;

@@ -23,10 +23,10 @@ use async_trait::async_trait;
 use nanobot_types::{ChannelName, InboundMessage, OutboundMessage};
 
 pub use claims::{Claims, Lease};
-pub use consumer::{Claim, Consumer, Consumers, Handout, HandoutGuard};
+pub use consumer::{Consumer, Consumers, Handout, HandoutGuard, Seat};
 pub use delivery::{Delivery, Progress, Settle, Settlement, Subscription};
 pub use events::EventFeed;
-pub use feed::{Backlog, LONGEST_DELAY, Page, REDELIVERY_DELAY};
+pub use feed::{Backlog, LONGEST_DELAY, Look, REDELIVERY_DELAY};
 pub use ledger::{DISCARDED, EntryState, Ledger, LedgerEntry, LedgerFilter, Queue};
 pub use memory::MemoryBus;
 pub use queued::Queued;

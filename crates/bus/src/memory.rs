@@ -20,7 +20,7 @@ use nanobot_types::{ChannelName, InboundMessage, OutboundMessage};
 use crate::consumer::lock;
 use crate::{
     Accepted, Backlog, Bus, BusError, Claims, Consumer, Consumers, Delivery, Handout, HandoutGuard, Lease, Ledger,
-    LedgerEntry, LedgerFilter, Page, Queue, Queued, Settle, Settlement, Subscription,
+    LedgerEntry, LedgerFilter, Look, Queue, Queued, Settle, Settlement, Subscription,
 };
 use claims::ClaimTable;
 use table::Table;
@@ -85,9 +85,9 @@ impl MemoryBus {
         consumer: Arc<Consumer<T>>,
         channel: Option<ChannelName>,
     ) -> Result<Subscription<T>, BusError> {
-        let claim = consumer.claim()?;
+        let seat = consumer.take_seat()?;
         lock(T::table(&self.shared)).take_back_all(channel.as_ref());
-        Ok(claim.subscribe(Lane { shared: Arc::clone(&self.shared), consumer, channel }))
+        Ok(seat.subscribe(Lane { shared: Arc::clone(&self.shared), consumer, channel }))
     }
 }
 
@@ -129,21 +129,18 @@ struct Lane<T> {
 
 #[async_trait]
 impl<T: Kept> Backlog<T> for Lane<T> {
-    async fn take(&self, returned: &[Handout], limit: usize) -> Result<Page<T>, BusError> {
+    async fn take(&self, returned: &[Handout]) -> Result<Look<T>, BusError> {
         let channel = self.channel.as_ref();
         let mut table = lock(T::table(&self.shared));
         for handout in returned {
             table.take_back(*handout);
         }
-        let deliveries = table
-            .hand_out(channel, limit, || next(&self.shared.serials))
-            .into_iter()
-            .map(|(handout, message, progress)| {
-                let held = Held { shared: Arc::clone(&self.shared), guard: self.consumer.watch(handout) };
-                (handout.entry, Delivery::durable(message, progress, Box::new(held)))
-            })
-            .collect();
-        Ok(Page { deliveries, next_due: table.next_due(channel) })
+        let taken = table.hand_out(channel, || next(&self.shared.serials));
+        let delivery = taken.map(|(handout, message, progress)| {
+            let held = Held { shared: Arc::clone(&self.shared), guard: self.consumer.watch(handout) };
+            (handout.entry, Delivery::durable(message, progress, Box::new(held)))
+        });
+        Ok(Look { delivery, next_due: table.next_due(channel) })
     }
 }
 

@@ -1,7 +1,7 @@
 //! The durable bus on the state database.
 //!
 //! Decision: an entry is a row and nothing else; which entries are with a consumer is a column
-//! too, so memory holds a page per consumer however long the queue is. Accepting and settling
+//! too, so memory holds one per consumer however long the queue is. Accepting and settling
 //! survive the loss of power; handing out is only counted, so it survives the end of the process
 //! and costs no sync. What was with a consumer when the process ended comes back when the next one
 //! subscribes.
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nanobot_bus::{
-    Accepted, Backlog, Bus, BusError, Consumer, Consumers, Delivery, Handout, HandoutGuard, Page, Queued,
+    Accepted, Backlog, Bus, BusError, Consumer, Consumers, Delivery, Handout, HandoutGuard, Look, Queued,
     REDELIVERY_DELAY, Settle, Settlement, Subscription,
 };
 use nanobot_types::{ChannelName, InboundMessage, OutboundMessage};
@@ -114,14 +114,14 @@ impl SqliteBus {
         consumer: Arc<Consumer<T>>,
         channel: Option<&ChannelName>,
     ) -> Result<Subscription<T>, BusError> {
-        let claim = consumer.claim()?;
+        let seat = consumer.take_seat()?;
         let place = Place::of::<T>(channel);
         let lane = Lane { bus: self.clone(), consumer, place: place.clone() };
         self.db
             .write(Durability::Process, move |connection| rows::take_back_all(connection, &place))
             .await
             .map_err(|refusal| refusal.bus("begin to consume"))?;
-        Ok(claim.subscribe(lane))
+        Ok(seat.subscribe(lane))
     }
 }
 
@@ -157,32 +157,28 @@ struct Lane<T> {
 
 #[async_trait]
 impl<T: Queued> Backlog<T> for Lane<T> {
-    async fn take(&self, returned: &[Handout], limit: usize) -> Result<Page<T>, BusError> {
+    async fn take(&self, returned: &[Handout]) -> Result<Look<T>, BusError> {
         let clock = self.bus.db.clock();
         let (now, again) = (clock.now(), clock.after(REDELIVERY_DELAY));
         let (place, returned, serials) = (self.place.clone(), returned.to_vec(), Arc::clone(&self.bus.serials));
-        let taken = self
+        let (taken, next_due) = self
             .bus
             .db
             .write(Durability::Process, move |connection| {
                 for handout in returned {
                     rows::take_back(connection, handout, again)?;
                 }
-                rows::hand_out::<T>(connection, &place, now, limit, || {
-                    serials.fetch_add(1, Ordering::Relaxed).saturating_add(1)
-                })
+                let serial = || serials.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+                let taken = rows::hand_out::<T>(connection, &place, now, serial)?;
+                Ok((taken, rows::next_due(connection, &place)?))
             })
             .await
             .map_err(|refusal| refusal.bus("hand out messages"))?;
-        let deliveries = taken
-            .deliveries
-            .into_iter()
-            .map(|(handout, message, progress)| {
-                let held = Held { bus: self.bus.clone(), guard: self.consumer.watch(handout) };
-                (handout.entry, Delivery::durable(message, progress, Box::new(held)))
-            })
-            .collect();
-        Ok(Page { deliveries, next_due: taken.next_due.map(|due| clock.instant(due)) })
+        let delivery = taken.map(|(handout, message, progress)| {
+            let held = Held { bus: self.bus.clone(), guard: self.consumer.watch(handout) };
+            (handout.entry, Delivery::durable(message, progress, Box::new(held)))
+        });
+        Ok(Look { delivery, next_due: next_due.map(|due| clock.instant(due)) })
     }
 }
 

@@ -4,7 +4,7 @@
 //! Decision: one thread owns the one connection. What is asked of it while it waits for the disk
 //! becomes the next transaction, so that any number of concurrent writers share one sync
 //! ([`StateDb`]). The bus on top ([`SqliteBus`]) keeps its entries in a table and nothing in
-//! memory but a page per consumer. Who may open the file is decided by the lock of the home
+//! memory but what its consumers hold. Who may open the file is decided by the lock of the home
 //! ([`HomeLock`]), not here.
 
 mod bus;

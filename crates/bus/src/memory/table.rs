@@ -72,26 +72,20 @@ impl<T: Queued> Table<T> {
         }
     }
 
-    /// Hands out the first `limit` entries of a consumer that are due.
+    /// Hands out the first entry of a consumer that is due.
     pub(super) fn hand_out(
         &mut self,
         channel: Option<&ChannelName>,
-        limit: usize,
-        mut serial: impl FnMut() -> u64,
-    ) -> Vec<(Handout, T, Progress)> {
+        serial: impl FnOnce() -> u64,
+    ) -> Option<(Handout, T, Progress)> {
         let now = Instant::now();
-        self.open
-            .iter_mut()
-            .filter(|(_, entry)| entry.message.consumer() == channel && entry.out == 0)
-            .filter(|(_, entry)| entry.due.is_none_or(|due| due <= now))
-            .take(limit)
-            .map(|(&number, entry)| {
-                entry.out = serial();
-                entry.due = None;
-                let handout = Handout { entry: number, serial: entry.out };
-                (handout, entry.message.clone(), entry.standing.hand_out())
-            })
-            .collect()
+        let (&number, entry) = self.open.iter_mut().find(|(_, entry)| {
+            entry.message.consumer() == channel && entry.out == 0 && entry.due.is_none_or(|due| due <= now)
+        })?;
+        entry.out = serial();
+        entry.due = None;
+        let handout = Handout { entry: number, serial: entry.out };
+        Some((handout, entry.message.clone(), entry.standing.hand_out()))
     }
 
     /// When the next waiting entry of a consumer comes due.

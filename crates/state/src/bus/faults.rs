@@ -1,6 +1,6 @@
 //! What the bus does while the disk is full or cannot be written, and afterwards.
 
-use nanobot_bus::{Accepted, Bus as _, BusError, Ledger as _, LedgerFilter, Queue};
+use nanobot_bus::{Accepted, Bus as _, BusError, Claims as _, Ledger as _, LedgerFilter, Queue};
 use nanobot_types::InboundMessage;
 
 use crate::database::Durability;
@@ -74,4 +74,20 @@ async fn a_consumer_survives_a_file_that_cannot_be_written_for_a_while() {
     }
     let expected = [("2", 1), ("3", 1), ("1", 2)].map(|(id, attempt)| (id.to_owned(), attempt));
     assert_eq!(seen, expected, "what could not be settled comes back");
+}
+
+#[tokio::test]
+async fn work_that_fails_takes_nothing_of_its_neighbours_with_it() {
+    let home = tempfile::tempdir().unwrap();
+    let bus = open(&home).await;
+    let half_done = bus.db.write(Durability::Power, |connection| {
+        connection.execute("INSERT INTO claim (slot, taken_at) VALUES ('half', 0)", [])?;
+        connection.execute("INSERT INTO nowhere DEFAULT VALUES", [])
+    });
+    // Asked for together, so that they end up in one transaction as a rule.
+    let (first, half_done, second) =
+        futures_util::join!(bus.publish_inbound(said(1)), half_done, bus.publish_inbound(said(2)));
+    assert_eq!((first.unwrap(), second.unwrap()), (Accepted::New, Accepted::New));
+    assert!(half_done.is_err());
+    assert!(bus.claim_once("half").await.unwrap(), "what failed left nothing behind");
 }

@@ -74,55 +74,59 @@ pub(super) fn take_back(connection: &Connection, handout: Handout, due: Millis) 
     Ok(())
 }
 
-/// What was handed out in one go.
-pub(super) struct Taken<T> {
-    pub(super) deliveries: Vec<(Handout, T, Progress)>,
-    pub(super) next_due: Option<Millis>,
-}
+/// A message that was handed out.
+pub(super) type Taken<T> = (Handout, T, Progress);
 
-/// Hands out the first entries of a consumer that are pending, due and not out.
+/// Hands out the first entry of a consumer that is pending, due and not out.
 pub(super) fn hand_out<T: Queued>(
     connection: &Connection,
     place: &Place,
     now: Millis,
-    limit: usize,
-    mut serial: impl FnMut() -> u64,
-) -> rusqlite::Result<Taken<T>> {
+    serial: impl FnOnce() -> u64,
+) -> rusqlite::Result<Option<Taken<T>>> {
     connection
         .prepare_cached(
             "UPDATE ledger SET due_at = 0 WHERE queue = ?1 AND consumer = ?2 AND due_at > 0 AND due_at <= ?3",
         )?
         .execute(params![place.queue, place.consumer, now])?;
-    let mut ready = connection.prepare_cached(
-        "SELECT id, body FROM ledger
-         WHERE queue = ?1 AND consumer = ?2 AND state = 'pending' AND out = 0 AND due_at = 0 ORDER BY id LIMIT ?3",
-    )?;
-    let ready: Vec<(u64, String)> = ready
-        .query_map(params![place.queue, place.consumer, limit], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<rusqlite::Result<_>>()?;
-    let mut deliveries = Vec::with_capacity(ready.len());
-    for (entry, body) in ready {
-        let Some(mut row) = load(connection, entry)? else { continue };
+    while let Some((entry, body)) = first_ready(connection, place)? {
+        let Some(mut row) = load(connection, entry)? else { break };
         match serde_json::from_str(&body) {
             Ok(message) => {
                 let progress = row.standing.hand_out();
                 row.out = serial();
-                deliveries.push((Handout { entry, serial: row.out }, message, progress));
+                store(connection, entry, &row)?;
+                return Ok(Some((Handout { entry, serial: row.out }, message, progress)));
             }
             Err(error) => {
                 tracing::error!(entry, error = &error as &dyn std::error::Error, "a stored message cannot be read");
                 let why = Settle::Fail(format!("the stored message cannot be read: {error}"));
-                if row.standing.settle(T::QUEUE, &why) {
-                    row.settled_at = Some(now);
+                if !row.standing.settle(T::QUEUE, &why) {
+                    break;
                 }
+                row.close(now);
+                store(connection, entry, &row)?;
             }
         }
-        store(connection, entry, &row)?;
     }
-    let next_due = connection
+    Ok(None)
+}
+
+fn first_ready(connection: &Connection, place: &Place) -> rusqlite::Result<Option<(u64, String)>> {
+    connection
+        .prepare_cached(
+            "SELECT id, body FROM ledger
+             WHERE queue = ?1 AND consumer = ?2 AND state = 'pending' AND out = 0 AND due_at = 0 ORDER BY id LIMIT 1",
+        )?
+        .query_row(params![place.queue, place.consumer], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()
+}
+
+/// When the next of a consumer's entries that wait comes due.
+pub(super) fn next_due(connection: &Connection, place: &Place) -> rusqlite::Result<Option<Millis>> {
+    connection
         .prepare_cached("SELECT min(due_at) FROM ledger WHERE queue = ?1 AND consumer = ?2 AND due_at > 0")?
-        .query_row(params![place.queue, place.consumer], |row| row.get(0))?;
-    Ok(Taken { deliveries, next_due })
+        .query_row(params![place.queue, place.consumer], |row| row.get(0))
 }
 
 /// Records an outcome; the inner error says why it does not apply.
