@@ -185,6 +185,7 @@ const EVERYDAY: &[&str] = &[
     "echo a#b # rm -rf /",
     "cp notes.txt src/ && mv src/notes.txt old.txt && ln -s old.txt l2",
     "crontab -l",
+    "curl -fsS \"http://$HOST:8080/x\" || true",
 ];
 
 #[tokio::test]

@@ -104,3 +104,23 @@ pub(crate) fn error(text: impl AsRef<str>) -> String {
 pub(crate) fn shown(path: &Path) -> String {
     path.display().to_string()
 }
+
+/// Schemas are paid for in every request: all seven fit in a small part of it.
+#[test]
+fn the_tools_are_listed_in_order_and_briefly() {
+    let specs = Fixture::new().registry().specs();
+    let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
+    let expected = ["edit_file", "exec", "list_dir", "read_file", "web_fetch", "web_search", "write_file"];
+    assert_eq!(names, expected);
+    let size: usize = specs.iter().map(|spec| spec.description.len() + spec.parameters.to_string().len()).sum();
+    assert!(size < 3_000, "{size}");
+}
+
+#[test]
+fn what_is_switched_off_is_not_there() {
+    let mut fixture = Fixture::new();
+    fixture.config.web.enable = false;
+    fixture.config.exec.enable = false;
+    fixture.config.file.enable = false;
+    assert_eq!(fixture.registry().specs().len(), 0);
+}

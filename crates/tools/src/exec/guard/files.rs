@@ -93,7 +93,11 @@ impl Inspection<'_> {
             for (at, _) in lower.match_indices(scheme) {
                 let url = text.get(at..).unwrap_or_default();
                 let end = url.find(|c: char| c.is_whitespace() || "\"'<>`$…".contains(c));
-                self.urls.push(url.get(..end.unwrap_or(url.len())).unwrap_or_default().to_owned());
+                let url = url.get(..end.unwrap_or(url.len())).unwrap_or_default();
+                // Of a host that only running would tell nothing can be said.
+                if url.len() > scheme.len() {
+                    self.urls.push(url.to_owned());
+                }
             }
         }
         if matches!(name, "curl" | "wget") && !text.starts_with('-') && !text.contains("://") {
