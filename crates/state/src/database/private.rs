@@ -1,6 +1,6 @@
 //! Files and folders that only their owner may read.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::path::Path;
 
@@ -23,12 +23,23 @@ pub(crate) fn options(options: &mut OpenOptions) -> &mut OpenOptions {
 /// Makes sure that a file is there and private.
 pub(crate) fn create_file(path: &Path) -> io::Result<()> {
     let file = options(OpenOptions::new().write(true).create(true)).open(path)?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        if file.metadata()?.permissions().mode() & 0o077 != 0 {
-            fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
-        }
+    restrict(&file)
+}
+
+/// Takes a file that was made by somebody else away from everyone but its owner.
+#[cfg(unix)]
+fn restrict(file: &File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mut permissions = file.metadata()?.permissions();
+    if permissions.mode() & 0o077 != 0 {
+        permissions.set_mode(0o600);
+        file.set_permissions(permissions)?;
     }
+    Ok(())
+}
+
+/// Elsewhere the folder's own rights decide.
+#[cfg(not(unix))]
+fn restrict(_file: &File) -> io::Result<()> {
     Ok(())
 }
