@@ -39,7 +39,7 @@ impl Assistant {
         let created = prepare(&workspace)?;
         let defaults: AgentDefaults = config.section("agents.defaults")?;
         let parts = AgentParts {
-            router: Arc::new(model::router(config, &defaults, &model)?),
+            router: Arc::new(model::router(config, &defaults, &model)),
             registry: registry(config, &workspace, outbox)?,
             sessions: session_store(config)?,
             context: Arc::new(context(config, &workspace, &defaults)?),

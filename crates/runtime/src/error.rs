@@ -6,7 +6,7 @@ use nanobot_agent_core::AgentError;
 use nanobot_channels::ChannelsError;
 use nanobot_config::ConfigError;
 use nanobot_context::ContextError;
-use nanobot_providers::BuildError;
+use nanobot_providers::{BuildError, KeyError, ProxyError, SelectError};
 use nanobot_server::ServerError;
 use nanobot_state::StateError;
 use nanobot_tools::ToolsError;
@@ -20,6 +20,21 @@ pub enum RuntimeError {
     /// The configured model cannot be used.
     #[error("the model cannot be used")]
     Model(#[from] BuildError),
+    /// The configuration names a provider that there is not.
+    #[error("agents.defaults.provider")]
+    Provider(#[from] SelectError),
+    /// A key cannot be one.
+    #[error("providers.{section}.apiKey cannot be used")]
+    Key {
+        /// The section.
+        section: String,
+        /// What is wrong with it.
+        #[source]
+        source: KeyError,
+    },
+    /// The proxy cannot be used.
+    #[error("the proxy cannot be used")]
+    Proxy(#[from] ProxyError),
     /// The workspace cannot be used.
     #[error("the workspace {} cannot be used", path.display())]
     Workspace {
@@ -55,7 +70,7 @@ impl RuntimeError {
     pub fn remedy(&self) -> Option<String> {
         match self {
             Self::Config(error) => Some(error.remedy()),
-            Self::Model(_) => Some(
+            Self::Model(_) | Self::Provider(_) | Self::Key { .. } => Some(
                 "`nanobot config explain agents.defaults` shows which provider is taken and why; \
                  `nanobot agent --demo` works without one."
                     .to_owned(),
@@ -70,7 +85,7 @@ impl RuntimeError {
             }
             Self::State(_) => Some("Check the permissions and the free space of the folder it names.".to_owned()),
             Self::Channels(_) => Some("`nanobot config explain channels` shows what is set and where.".to_owned()),
-            Self::Context(_) | Self::Tools(_) | Self::Server(_) | Self::Agent(_) => None,
+            Self::Proxy(_) | Self::Context(_) | Self::Tools(_) | Self::Server(_) | Self::Agent(_) => None,
         }
     }
 
@@ -79,7 +94,13 @@ impl RuntimeError {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Config(_) | Self::Model(_) | Self::Tools(_) | Self::Channels(_) => 2,
+            Self::Config(_)
+            | Self::Model(_)
+            | Self::Provider(_)
+            | Self::Key { .. }
+            | Self::Proxy(_)
+            | Self::Tools(_)
+            | Self::Channels(_) => 2,
             _ => 1,
         }
     }

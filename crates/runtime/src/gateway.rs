@@ -109,7 +109,7 @@ impl Gateway {
         let ledger: Arc<dyn Ledger> = Arc::new(self.bus.clone());
         let tasks = TaskTracker::new();
         let end = CancellationToken::new();
-        let manager = ChannelManager::start(ChannelManagerParts {
+        let manager = ChannelManager::start(&ChannelManagerParts {
             bus: bus.clone(),
             ledger,
             channels: self.channels,

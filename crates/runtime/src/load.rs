@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use nanobot_channels::DeliverySettings;
 use nanobot_config::{Config, ConfigError, Environment, Loader, Paths, Schema};
-use nanobot_providers::ProviderSettings;
 use nanobot_server::ServerConfig;
 use nanobot_tools::ToolsConfig;
 
+use crate::model::ProviderSection;
 use crate::platforms;
 use crate::settings::{AgentDefaults, SkillsConfig};
 
@@ -51,7 +51,7 @@ fn schema() -> Result<Schema, ConfigError> {
     let known_providers = nanobot_providers::TABLE.iter().map(|spec| spec.name);
     Schema::new()
         .section("agents.defaults", &AgentDefaults::default())?
-        .map("providers", &ProviderSettings::default())?
+        .map("providers", &ProviderSection::template())?
         .names("providers", known_providers)
         .section("channels", &DeliverySettings::default())?
         .variants("channels", "kind", platforms::defaults())?

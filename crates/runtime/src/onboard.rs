@@ -64,11 +64,7 @@ pub struct OnboardReport {
 /// # Errors
 /// [`RuntimeError::Config`].
 pub fn plan_onboarding(config: &Config) -> Result<OnboardPlan, RuntimeError> {
-    Ok(OnboardPlan {
-        report: ImportReport::new(config)?,
-        exists: config.has_file(),
-        workspace: config.workspace()?,
-    })
+    Ok(OnboardPlan { report: ImportReport::new(config)?, exists: config.has_file(), workspace: config.workspace()? })
 }
 
 /// Writes the configuration and prepares the workspace it names.
@@ -90,8 +86,8 @@ pub async fn onboard(config: &Config, mode: OnboardMode) -> Result<OnboardReport
     let workspace = config.workspace()?;
     let created = assistant::prepare(&workspace)?;
     let (written, backup) = match saved {
-        Saved::Unchanged => (false, None),
         Saved::Written { backup } => (true, backup),
+        _ => (false, None),
     };
     let config_file = config.paths().config_file.clone();
     Ok(OnboardReport { config_file, backup, written, workspace, created, first_visit })
@@ -121,7 +117,8 @@ fn defaults() -> Vec<(String, Value)> {
         ("providers.openrouter".to_owned(), json!({ "apiKey": "" })),
         ("tools".to_owned(), json!({ "restrictToWorkspace": true })),
     ];
-    let channels = platforms::defaults().into_iter().map(|(kind, section)| (format!("channels.{kind}"), without_nulls(section)));
+    let channels =
+        platforms::defaults().into_iter().map(|(kind, section)| (format!("channels.{kind}"), without_nulls(section)));
     sections.extend(channels);
     sections
 }

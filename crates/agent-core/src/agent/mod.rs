@@ -180,7 +180,7 @@ impl Agent {
         request: TurnRequest<'_>,
     ) -> Result<TurnReport, AgentError> {
         let taken = request.entry.inbound.iter().cloned().collect();
-        opening::push(&mut messages, &request.entry);
+        messages.push(request.entry.sent());
         repairs.push(Entry::Message(request.entry.clone()));
         log.append(repairs).await?;
         self.run_engine(log, messages, Progress::default(), taken, request).await

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use nanobot_session::{Entry, MessageEntry, OpenTurn, Recorded, SessionView, TurnEnd, replay};
 use nanobot_types::{ChatMessage, MessageId};
 
-use crate::engine::{Progress, Steering, sent_message};
+use crate::engine::{Progress, Steering};
 
 /// How a turn opens.
 pub(super) enum Opening {
@@ -91,11 +91,6 @@ impl Resumed {
             inbound: open.inbound,
         }
     }
-}
-
-/// Adds the message that begins a turn to a conversation, as it is sent.
-pub(super) fn push(messages: &mut Vec<Arc<ChatMessage>>, entry: &MessageEntry) {
-    messages.push(sent_message(entry));
 }
 
 /// Steering that records no message twice, and knows which messages the turn took in.

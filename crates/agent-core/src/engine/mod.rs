@@ -28,7 +28,6 @@ use tokio_util::sync::CancellationToken;
 
 pub use options::TurnOptions;
 pub use turn::TurnEngine;
-pub(crate) use turn::sent_message;
 
 use crate::Observer;
 

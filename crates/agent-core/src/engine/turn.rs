@@ -322,21 +322,11 @@ impl<'a> Turn<'a> {
         if entries.is_empty() {
             return Ok(());
         }
-        let messages: Vec<Arc<ChatMessage>> = entries.iter().map(sent_message).collect();
+        let messages: Vec<Arc<ChatMessage>> = entries.iter().map(MessageEntry::sent).collect();
         self.io.journal.record(entries).await?;
         self.messages.extend(messages);
         Ok(())
     }
-}
-
-/// What is sent for an entry: a person's message with its runtime block behind it.
-pub(crate) fn sent_message(entry: &MessageEntry) -> Arc<ChatMessage> {
-    let (ChatMessage::User(user), Some(runtime)) = (&*entry.message, &entry.runtime) else {
-        return entry.message.clone();
-    };
-    let mut user = user.clone();
-    user.content.append_paragraph(runtime);
-    Arc::new(ChatMessage::User(user))
 }
 
 fn limit_notice(limit: u32) -> String {
