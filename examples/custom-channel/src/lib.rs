@@ -1,0 +1,108 @@
+//! A chat platform of a third party, written against `nanobot-channel` alone.
+//!
+//! The platform is made up, the work is real: the relay is a server that speaks one JSON object a
+//! line. The channel says `{"token": …}` first. Then the relay sends a person's messages,
+//! `{"id": …, "sender": …, "text": …}`, and sends them again until it reads `{"ack": id}`; and the
+//! channel sends `{"to": …, "key": …, "text": …}`, which the relay answers with `{"taken": key}` or
+//! `{"refused": key, "why": …}` and shows once per key, however often it is sent.
+//!
+//! Decision: one task owns the connection, and [`Channel::send`] hands it a line and waits for the
+//! relay's word. No lock is needed around the socket, and a connection that goes down answers all
+//! who wait.
+
+mod config;
+mod link;
+mod wire;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nanobot_channel::{
+    Channel, ChannelContext, ChannelError, ChannelFactory, ChannelName, DeliveryGuarantee, Dialect, Measure,
+    OutboundPart, RawConfig, Sent, TextStyle, Value, async_trait,
+};
+use tokio::sync::{mpsc, oneshot};
+
+use config::RelayConfig;
+use link::{Link, Parcel};
+
+/// Parts that wait to be written. The assistant sends one at a time, so a few are plenty.
+const WAITING_PARTS: usize = 4;
+
+/// A connection to one relay.
+#[derive(Debug)]
+pub struct RelayChannel {
+    name: ChannelName,
+    config: RelayConfig,
+    /// Where parts go while there is a connection.
+    outgoing: Mutex<Option<mpsc::Sender<Parcel>>>,
+}
+
+impl RelayChannel {
+    fn connect_outgoing(&self, sender: Option<mpsc::Sender<Parcel>>) {
+        *self.outgoing.lock().unwrap_or_else(PoisonError::into_inner) = sender;
+    }
+
+    fn outgoing(&self) -> Option<mpsc::Sender<Parcel>> {
+        self.outgoing.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[async_trait]
+impl Channel for RelayChannel {
+    fn name(&self) -> &ChannelName {
+        &self.name
+    }
+
+    async fn run(&self, context: ChannelContext) -> Result<(), ChannelError> {
+        let cancel = context.cancel.clone();
+        let (sender, parcels) = mpsc::channel(WAITING_PARTS);
+        let working = async {
+            let link = Link::open(self.name.clone(), &self.config, context, parcels).await?;
+            self.connect_outgoing(Some(sender));
+            link.run().await
+        };
+        // `None` is the order to stop: not an error.
+        let ended = cancel.run_until_cancelled(working).await;
+        self.connect_outgoing(None);
+        ended.unwrap_or(Ok(()))
+    }
+
+    async fn send(&self, part: &OutboundPart) -> Result<Sent, ChannelError> {
+        let not_connected = || ChannelError::Unavailable("not connected to the relay".to_owned());
+        let outgoing = self.outgoing().ok_or_else(not_connected)?;
+        let (done, answer) = oneshot::channel();
+        let parcel =
+            Parcel { to: part.message.chat_id.clone(), key: part.idempotency_key(), text: part.text.clone(), done };
+        outgoing.send(parcel).await.map_err(|_parcel| not_connected())?;
+        // The connection went down with the part on its way: it may have arrived.
+        let lost = || ChannelError::Ambiguous("the connection to the relay broke".to_owned());
+        answer.await.unwrap_or_else(|_| Err(lost()))
+    }
+
+    fn guarantee(&self) -> DeliveryGuarantee {
+        DeliveryGuarantee::Idempotent { window: None }
+    }
+
+    fn text_style(&self) -> TextStyle {
+        TextStyle { dialect: Dialect::Markdown, measure: Measure::CodePoints, limit: 2000 }
+    }
+}
+
+/// Makes relay channels.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RelayFactory;
+
+impl ChannelFactory for RelayFactory {
+    fn kind(&self) -> &'static str {
+        "relay"
+    }
+
+    fn default_config(&self) -> Value {
+        RelayConfig::template()
+    }
+
+    fn create(&self, name: ChannelName, config: &RawConfig) -> Result<Arc<dyn Channel>, ChannelError> {
+        let config = RelayConfig::parse(&config.section)?;
+        Ok(Arc::new(RelayChannel { name, config, outgoing: Mutex::new(None) }))
+    }
+}
