@@ -124,7 +124,9 @@ impl InboundMessage {
     /// [`InboundMessage::id`]. `None` exactly when the message has no id.
     #[must_use]
     pub fn journal_id(&self) -> Option<MessageId> {
-        self.id.as_ref().map(|id| MessageId::from(format!("{}:{}:{id}", self.channel, self.chat_id)))
+        let part = |text: &str| text.replace('%', "%25").replace('/', "%2F");
+        let place = || format!("{}/{}", part(self.channel.as_str()), part(self.chat_id.as_str()));
+        self.id.as_ref().map(|id| MessageId::from(format!("{}/{id}", place())))
     }
 }
 
@@ -252,6 +254,8 @@ mod tests {
         let mut message = InboundMessage::text("telegram", "7", "1", "hi");
         assert_eq!(message.journal_id(), None);
         message.id = Some("42".into());
-        assert_eq!(message.journal_id(), Some(MessageId::from("telegram:1:42")));
+        assert_eq!(message.journal_id(), Some(MessageId::from("telegram/1/42")));
+        message.chat_id = "!a/b:c".into();
+        assert_eq!(message.journal_id(), Some(MessageId::from("telegram/!a%2Fb:c/42")));
     }
 }
