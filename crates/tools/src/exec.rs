@@ -110,7 +110,7 @@ impl Exec {
             .command(&arguments.command, &directory)
             .map_err(|error| format!("cannot run commands: {error}"))?;
         command.env_clear().envs(environment::minimal(&self.config));
-        let seconds = arguments.timeout.unwrap_or(self.config.timeout);
+        let seconds = arguments.timeout.map_or(self.config.timeout, |given| given.max(1));
         let limit = (seconds > 0).then(|| Duration::from_secs(seconds.min(MAX_TIMEOUT)));
         let finished = process::run(command, limit, &context.cancel)
             .await

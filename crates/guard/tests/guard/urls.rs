@@ -8,7 +8,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use nanobot_guard::{CheckedUrl, MAX_REDIRECTS, Resolver, UrlDenied, UrlGuard};
+use nanobot_guard::{CheckedUrl, MAX_REDIRECTS, Resolver, UrlDenied, UrlGuard, is_public};
 use serde::Deserialize;
 
 /// Rows that are not a question to the guard.
@@ -134,5 +134,34 @@ async fn denials_say_what_is_wrong_without_repeating_credentials() {
     ];
     for (url, expected) in table {
         assert_eq!(guard.check(url).await.unwrap_err().to_string(), expected, "{url}");
+    }
+}
+
+proptest::proptest! {
+    /// However an address is written, the verdict is that of the address.
+    #[test]
+    fn every_notation_of_an_address_is_judged_alike(bits: u32, local: bool) {
+        // Half of the addresses are drawn from a loopback network, or hardly any would be denied.
+        let bits = if local { 0x7f00_0000 | bits >> 8 } else { bits };
+        let address = std::net::Ipv4Addr::from_bits(bits);
+        let [a, b, c, d] = address.octets();
+        let (high, low) = (bits >> 16, bits & 0xffff);
+        let notations = [
+            format!("http://{address}/"),
+            format!("http://{address}./"),
+            format!("http://{bits}/"),
+            format!("http://{bits:#x}/"),
+            format!("http://{a:#x}.{b:#o}.{}/", u32::from(c) << 8 | u32::from(d)).replace("0o", "0"),
+            format!("http://%3{}{}/", a.to_string().split_at(1).0, format!("{address}").split_at(1).1),
+            format!("http://[::ffff:{address}]/"),
+            format!("http://[0:0:0:0:0:ffff:{high:x}:{low:x}]/"),
+            format!("http://[64:ff9b::{high:x}:{low:x}]/"),
+            format!("http://[2002:{high:x}:{low:x}::1]/"),
+        ];
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        for url in notations {
+            let verdict = runtime.block_on(guard(&[], &[]).check(&url));
+            assert_eq!(verdict.is_ok(), is_public(address.into()), "{url}: {verdict:?}");
+        }
     }
 }
