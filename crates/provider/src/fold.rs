@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
-use nanobot_types::{CallId, FinishReason, LlmResponse, Map, ToolCall, Usage};
+use nanobot_types::{CallId, ChatMessage, FinishReason, LlmResponse, Map, ToolCall, Transcript, Usage};
 
 use crate::{StreamEvent, arguments};
 
@@ -27,6 +27,8 @@ pub struct Fold {
     calls: BTreeMap<usize, Pieces>,
     usage: Option<Usage>,
     finished: Option<FinishReason>,
+    /// Ids that a call of this answer cannot have.
+    taken: HashSet<String>,
 }
 
 /// A call as far as it came.
@@ -58,6 +60,17 @@ impl Fold {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Nothing yet of an answer to this conversation: its calls get other ids than those of the
+    /// calls before, which some vendors begin to count anew in each answer.
+    #[must_use]
+    pub fn answering(transcript: &Transcript) -> Self {
+        let calls = transcript.messages().iter().flat_map(|message| match &**message {
+            ChatMessage::Assistant(said) => said.tool_calls.as_slice(),
+            _ => &[],
+        });
+        Self { taken: calls.map(|call| call.id.to_string()).collect(), ..Self::default() }
     }
 
     /// Takes the next event.
@@ -107,7 +120,7 @@ impl Fold {
         let Some(reason) = self.finished else {
             return Folded::Cut { text: self.text, usage: self.usage };
         };
-        let tool_calls = calls(self.calls.into_values(), &reason);
+        let tool_calls = calls(self.calls.into_values(), self.taken, &reason);
         let finish_reason = match reason {
             FinishReason::Stop if !tool_calls.is_empty() => FinishReason::ToolCalls,
             FinishReason::ToolCalls if tool_calls.is_empty() => FinishReason::Stop,
@@ -125,8 +138,7 @@ impl Fold {
     }
 }
 
-fn calls(pieces: impl Iterator<Item = Pieces>, reason: &FinishReason) -> Vec<ToolCall> {
-    let mut taken = HashSet::new();
+fn calls(pieces: impl Iterator<Item = Pieces>, mut taken: HashSet<String>, reason: &FinishReason) -> Vec<ToolCall> {
     let mut calls = Vec::new();
     for pieces in pieces {
         let id =
@@ -277,6 +289,20 @@ mod tests {
         for id in ids.into_iter().filter(|id| *id != "c1") {
             assert!(id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric()), "{id}");
         }
+    }
+
+    #[test]
+    fn ids_of_the_conversation_are_not_used_again() {
+        let said = nanobot_types::AssistantMessage {
+            tool_calls: vec![ToolCall::new("call_0", "x", "{}")],
+            ..nanobot_types::AssistantMessage::default()
+        };
+        let history = Transcript::repair([std::sync::Arc::new(ChatMessage::Assistant(said))]).transcript;
+        let mut fold = Fold::answering(&history);
+        fold.push(piece(0, Some("call_0"), Some("x"), ""));
+        fold.push(StreamEvent::Finished(FinishReason::ToolCalls));
+        let Folded::Whole(response) = fold.finish() else { panic!("cut") };
+        assert_ne!(response.tool_calls[0].id.as_str(), "call_0");
     }
 
     #[test]

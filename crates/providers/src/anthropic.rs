@@ -48,7 +48,8 @@ impl Provider for Anthropic {
 
     async fn stream(&self, request: ChatRequest) -> Result<ChatStream, ProviderError> {
         let http = self.http.client_for(&self.url)?;
-        let request = http.post(self.url.clone()).headers(self.headers.clone()).json(&request::body(&self.name, &request));
+        let request =
+            http.post(self.url.clone()).headers(self.headers.clone()).json(&request::body(&self.name, &request));
         let response = request.send().await.map_err(|error| network_error(&self.url, error))?;
         let status = response.status();
         if !status.is_success() {

@@ -82,7 +82,8 @@ fn is_local(url: &Url) -> bool {
 pub(crate) fn network_error(url: &Url, error: reqwest::Error) -> ProviderError {
     let origin = url.origin().ascii_serialization();
     let error = error.without_url();
-    let what = if error.is_connect() { format!("cannot reach {origin}") } else { format!("talking to {origin} failed") };
+    let what =
+        if error.is_connect() { format!("cannot reach {origin}") } else { format!("talking to {origin} failed") };
     ProviderError::Network(format!("{what} ({})", with_sources(&error)))
 }
 

@@ -1,12 +1,125 @@
-//! placeholder
-use nanobot_types::ProviderName;
-/// Demo.
-#[derive(Debug)]
-pub struct Demo { name: ProviderName }
-impl Demo { /// new
- pub fn new(name: ProviderName) -> Self { Self { name } } }
-#[async_trait::async_trait]
-impl nanobot_provider::Provider for Demo {
-    fn name(&self) -> &ProviderName { &self.name }
-    async fn stream(&self, _r: nanobot_provider::ChatRequest) -> Result<nanobot_provider::ChatStream, nanobot_provider::ProviderError> { Err(nanobot_provider::ProviderError::Network(String::new())) }
+//! The model inside the program: no key, no network, no intelligence.
+//!
+//! It recognises a handful of requests in English and Chinese and answers them through the real
+//! tools, so that a first run shows the real thing: a call goes out, its result comes back, the
+//! answer speaks of what was found. Every answer begins with its label. The same conversation
+//! gives the same answer. It never overwrites a file that it has not read whole, and runs
+//! commands only from a short list.
+
+mod intent;
+mod plan;
+mod words;
+
+use async_trait::async_trait;
+use futures_util::StreamExt as _;
+use nanobot_provider::{ChatRequest, ChatStream, Provider, ProviderError, StreamEvent};
+use nanobot_types::{ChatMessage, FinishReason, Map, ProviderName, ToolName};
+
+use self::intent::Intent;
+use self::plan::{Plan, Step};
+use self::words::Words;
+
+/// Characters in one piece of streamed text.
+const PIECE: usize = 12;
+
+/// The demo model as a provider.
+#[derive(Clone, Debug)]
+pub struct Demo {
+    name: ProviderName,
+}
+
+impl Demo {
+    /// The demo under this name.
+    #[must_use]
+    pub fn new(name: ProviderName) -> Self {
+        Self { name }
+    }
+}
+
+#[async_trait]
+impl Provider for Demo {
+    fn name(&self) -> &ProviderName {
+        &self.name
+    }
+
+    async fn stream(&self, request: ChatRequest) -> Result<ChatStream, ProviderError> {
+        Ok(futures_util::stream::iter(answer(&request)).map(Ok).boxed())
+    }
+}
+
+fn answer(request: &ChatRequest) -> Vec<StreamEvent> {
+    let messages = request.transcript.messages();
+    let asked: Vec<Asked> = messages
+        .iter()
+        .filter_map(|message| match &**message {
+            ChatMessage::User(user) => Some(Asked::read(&user.content.to_text())),
+            _ => None,
+        })
+        .collect();
+    let newest = asked.last().cloned().unwrap_or_default();
+    let words = Words::in_language_of(&newest.text);
+    // "Again" means the request before it.
+    let meant = asked.iter().rev().map(|asked| Intent::of(&asked.text)).find(|intent| *intent != Intent::Again);
+    let intent = meant.unwrap_or(Intent::Help);
+    let results: Vec<(ToolName, String)> = messages
+        .iter()
+        .rev()
+        .take_while(|message| message.role() != "user")
+        .filter_map(|message| match &**message {
+            ChatMessage::Tool(result) => {
+                Some((result.name.clone().unwrap_or_else(|| "".into()), result.content.to_text()))
+            }
+            _ => None,
+        })
+        .collect();
+    let results: Vec<(ToolName, String)> = results.into_iter().rev().collect();
+    let plan = Plan { words, time: newest.time, tools: &request.tools, results: &results };
+    match plan.next(&intent) {
+        Step::Call { tool, arguments } => call(messages.len(), tool, arguments),
+        Step::Say(text) => say(&format!("{} {text}", words.label())),
+    }
+}
+
+/// What a person wrote, apart from the note about the moment that goes with it.
+#[derive(Clone, Debug, Default)]
+struct Asked {
+    text: String,
+    time: Option<String>,
+}
+
+impl Asked {
+    fn read(message: &str) -> Self {
+        let time =
+            message.lines().find_map(|line| line.strip_prefix("Current Time:")).map(|time| time.trim().to_owned());
+        let text = match message.split_once("[Runtime Context") {
+            // Older histories have the note in front, without a closing tag.
+            Some((before, note)) if before.trim().is_empty() => {
+                note.split_once("\n\n").map(|(_, text)| text).unwrap_or_default()
+            }
+            Some((before, _)) => before,
+            None => message,
+        };
+        Self { text: text.trim().to_owned(), time }
+    }
+}
+
+fn call(position: usize, tool: &'static str, arguments: Map) -> Vec<StreamEvent> {
+    vec![
+        StreamEvent::ToolCall {
+            index: 0,
+            // Nine letters and digits, and another one for each place in the conversation.
+            id: Some(format!("demo{position:05}")),
+            name: Some(tool.to_owned()),
+            arguments: serde_json::Value::Object(arguments).to_string(),
+            extra: Map::new(),
+            function_extra: Map::new(),
+        },
+        StreamEvent::Finished(FinishReason::ToolCalls),
+    ]
+}
+
+fn say(text: &str) -> Vec<StreamEvent> {
+    let chars: Vec<char> = text.chars().collect();
+    let pieces = chars.chunks(PIECE).map(|piece| StreamEvent::Text(piece.iter().collect()));
+    pieces.chain([StreamEvent::Finished(FinishReason::Stop)]).collect()
 }

@@ -12,7 +12,8 @@ use crate::HttpClients;
 const PATIENCE: Duration = Duration::from_millis(300);
 
 /// The usual ports, the preferred server first.
-pub const LOCAL_SERVERS: &[(&str, u16)] = &[("ollama", 11434), ("lm_studio", 1234), ("vllm", 8000), ("llama_cpp", 8080)];
+pub const LOCAL_SERVERS: &[(&str, u16)] =
+    &[("ollama", 11434), ("lm_studio", 1234), ("vllm", 8000), ("llama_cpp", 8080)];
 
 /// A model server that answered.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -235,7 +235,11 @@ mod tests {
             ("volcengine_coding_plan", ProviderSettings::default(), "providers.volcengineCodingPlan.apiKey"),
             ("azure_openai", key.clone(), "providers.azureOpenai.apiBase"),
             ("vllm", ProviderSettings::default(), "providers.vllm.apiBase"),
-            ("openai", ProviderSettings { api_base: Some("localhost".into()), ..key.clone() }, "providers.openai.apiBase"),
+            (
+                "openai",
+                ProviderSettings { api_base: Some("localhost".into()), ..key.clone() },
+                "providers.openai.apiBase",
+            ),
             ("openai", header, "providers.openai.extraHeaders.a b"),
             ("openai_codex", key.clone(), "not supported yet"),
             ("bedrock", key, "not supported yet"),

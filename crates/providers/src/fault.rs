@@ -62,8 +62,14 @@ const NO_MONEY: &[&str] = &[
     "欠费",
 ];
 
-const WRONG_KEY: &[&str] =
-    &["api_key_invalid", "invalid_api_key", "api key not valid", "invalid api key", "incorrect api key", "authentication_error"];
+const WRONG_KEY: &[&str] = &[
+    "api_key_invalid",
+    "invalid_api_key",
+    "api key not valid",
+    "invalid api key",
+    "incorrect api key",
+    "authentication_error",
+];
 
 const BUSY: &[&str] = &["rate_limit", "rate limit", "too many requests", "速率限制", "访问量过大"];
 
@@ -135,7 +141,8 @@ impl Faults {
             Some(key) => text.replace(key.expose(), "***"),
             None => text.to_owned(),
         };
-        let words = text.split_inclusive(char::is_whitespace).map(|word| if looks_like_key(word) { "*** " } else { word });
+        let words =
+            text.split_inclusive(char::is_whitespace).map(|word| if looks_like_key(word) { "*** " } else { word });
         words.collect::<String>().chars().take(WORDS_LIMIT).collect::<String>().trim_end().to_owned()
     }
 }
@@ -232,12 +239,24 @@ mod tests {
     #[test]
     fn statuses_and_words_are_told_apart() {
         let table: &[(u16, &str, fn(&ProviderError) -> bool)] = &[
-            (400, r#"{"error":{"code":"context_length_exceeded","message":"x"}}"#, |e| matches!(e, ProviderError::ContextOverflow(_))),
-            (400, r#"{"error":{"message":"prompt is too long: 210000 tokens"}}"#, |e| matches!(e, ProviderError::ContextOverflow(_))),
-            (400, r#"{"error":{"message":"max_tokens must be at most 5000 tokens"}}"#, |e| matches!(e, ProviderError::BadRequest(_))),
-            (400, r#"{"error":{"message":"This model does not support image input"}}"#, |e| matches!(e, ProviderError::ImagesUnsupported(_))),
-            (400, r#"[{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT"}}]"#, |e| matches!(e, ProviderError::Auth(_))),
-            (400, r#"{"error":{"message":"Your credit balance is too low"}}"#, |e| matches!(e, ProviderError::Quota(_))),
+            (400, r#"{"error":{"code":"context_length_exceeded","message":"x"}}"#, |e| {
+                matches!(e, ProviderError::ContextOverflow(_))
+            }),
+            (400, r#"{"error":{"message":"prompt is too long: 210000 tokens"}}"#, |e| {
+                matches!(e, ProviderError::ContextOverflow(_))
+            }),
+            (400, r#"{"error":{"message":"max_tokens must be at most 5000 tokens"}}"#, |e| {
+                matches!(e, ProviderError::BadRequest(_))
+            }),
+            (400, r#"{"error":{"message":"This model does not support image input"}}"#, |e| {
+                matches!(e, ProviderError::ImagesUnsupported(_))
+            }),
+            (400, r#"[{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT"}}]"#, |e| {
+                matches!(e, ProviderError::Auth(_))
+            }),
+            (400, r#"{"error":{"message":"Your credit balance is too low"}}"#, |e| {
+                matches!(e, ProviderError::Quota(_))
+            }),
             (401, "nope", |e| matches!(e, ProviderError::Auth(_))),
             (402, "{}", |e| matches!(e, ProviderError::Quota(_))),
             (404, r#"{"error":{"message":"model x not found"}}"#, |e| matches!(e, ProviderError::BadRequest(_))),
@@ -246,7 +265,9 @@ mod tests {
             (429, r#"{"error":{"type":"insufficient_quota","message":"x"}}"#, |e| matches!(e, ProviderError::Quota(_))),
             (429, r#"{"error":{"message":"余额不足"}}"#, |e| matches!(e, ProviderError::Quota(_))),
             (503, "upstream connect error", |e| matches!(e, ProviderError::Server { status: 503, .. })),
-            (529, r#"{"error":{"type":"overloaded_error","message":"x"}}"#, |e| matches!(e, ProviderError::Server { status: 529, .. })),
+            (529, r#"{"error":{"type":"overloaded_error","message":"x"}}"#, |e| {
+                matches!(e, ProviderError::Server { status: 529, .. })
+            }),
             (307, "", |e| matches!(e, ProviderError::BadRequest(_))),
         ];
         for (status, body, expected) in table {
@@ -258,10 +279,18 @@ mod tests {
     #[test]
     fn errors_inside_ordinary_answers_are_told_apart() {
         let table: &[(Value, fn(&ProviderError) -> bool)] = &[
-            (serde_json::json!({"error": {"message": "Rate limit", "code": 429}}), |e| matches!(e, ProviderError::RateLimited { .. })),
-            (serde_json::json!({"error": {"message": "x", "code": "502"}}), |e| matches!(e, ProviderError::Server { status: 502, .. })),
-            (serde_json::json!({"error": {"type": "overloaded_error", "message": "overloaded"}}), |e| matches!(e, ProviderError::Server { status: 503, .. })),
-            (serde_json::json!({"error": {"code": "1305", "message": "访问量过大"}}), |e| matches!(e, ProviderError::RateLimited { .. })),
+            (serde_json::json!({"error": {"message": "Rate limit", "code": 429}}), |e| {
+                matches!(e, ProviderError::RateLimited { .. })
+            }),
+            (serde_json::json!({"error": {"message": "x", "code": "502"}}), |e| {
+                matches!(e, ProviderError::Server { status: 502, .. })
+            }),
+            (serde_json::json!({"error": {"type": "overloaded_error", "message": "overloaded"}}), |e| {
+                matches!(e, ProviderError::Server { status: 503, .. })
+            }),
+            (serde_json::json!({"error": {"code": "1305", "message": "访问量过大"}}), |e| {
+                matches!(e, ProviderError::RateLimited { .. })
+            }),
             (serde_json::json!({"error": "something"}), |e| matches!(e, ProviderError::Server { status: 200, .. })),
         ];
         for (object, expected) in table {
@@ -272,7 +301,10 @@ mod tests {
 
     #[test]
     fn people_see_no_pages_and_no_keys() {
-        assert_eq!(of(502, "<html>\n<h1>502 Bad Gateway</h1></html>").to_string(), "server error 502: the server answered with a web page");
+        assert_eq!(
+            of(502, "<html>\n<h1>502 Bad Gateway</h1></html>").to_string(),
+            "server error 502: the server answered with a web page"
+        );
         let error = of(401, r#"{"error":{"message":"Incorrect key my-own-key or sk-ab***yz given"}}"#);
         assert_eq!(error.to_string(), "not authorised: Incorrect key *** or *** given");
         assert_eq!(of(500, "").to_string(), "server error 500: status 500 without a word of explanation");
@@ -292,10 +324,13 @@ mod tests {
             ("retry-after", "soon", None),
         ];
         for (name, value, expected) in table {
-            let headers = HeaderMap::from_iter([(http::HeaderName::from_static(name), HeaderValue::from_static(value))]);
+            let headers =
+                HeaderMap::from_iter([(http::HeaderName::from_static(name), HeaderValue::from_static(value))]);
             assert_eq!(retry_after(&headers, now), expected.map(Duration::from_millis), "{name}: {value}");
         }
         let body = r#"{"error":{"code":429,"message":"x","details":[{"retryDelay":"34s"}]}}"#;
-        assert!(matches!(of(429, body), ProviderError::RateLimited { retry_after: Some(pause), .. } if pause.as_secs() == 34));
+        assert!(
+            matches!(of(429, body), ProviderError::RateLimited { retry_after: Some(pause), .. } if pause.as_secs() == 34)
+        );
     }
 }

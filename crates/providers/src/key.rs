@@ -45,7 +45,6 @@ impl ApiKey {
     pub(crate) fn expose(&self) -> &str {
         self.0.expose_secret()
     }
-
 }
 
 #[cfg(test)]

@@ -28,6 +28,6 @@ pub use factory::{BuildError, Connection, ProviderSettings, build};
 pub use key::{ApiKey, KeyError};
 pub use render::{Rendered, render};
 pub use table::{
-    CUSTOM, DEMO, Kind, ModelRule, ProviderSpec, Quirks, Section, SelectError, Selection, TABLE, Thinking, Wire, select,
-    wire_model,
+    CUSTOM, DEMO, Kind, ModelRule, ProviderSpec, Quirks, Section, SelectError, Selection, TABLE, Thinking, Wire,
+    select, wire_model,
 };

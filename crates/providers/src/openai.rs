@@ -110,7 +110,8 @@ impl OpenAi {
     async fn exchange(&self, request: &ChatRequest, body: &Value) -> Result<ChatStream, ProviderError> {
         let url = self.url(request)?;
         let http = self.http.client_for(&url)?;
-        let call = Arc::new(Call { faults: self.faults.clone(), trouble: Trouble::default(), done: AtomicBool::new(false) });
+        let call =
+            Arc::new(Call { faults: self.faults.clone(), trouble: Trouble::default(), done: AtomicBool::new(false) });
         let service = {
             let (http, call) = (http.clone(), Arc::clone(&call));
             tower::service_fn(move |factory: HttpRequestFactory| {
@@ -120,7 +121,8 @@ impl OpenAi {
         };
         let endpoint = Endpoint { url: url.to_string(), headers: self.headers.clone(), key: SecretString::default() };
         let client = Client::build(http, endpoint).with_http_service(service);
-        let chunks = client.chat().create_stream_byot::<&Value, Value>(body).await.map_err(|error| call.error(error))?;
+        let chunks =
+            client.chat().create_stream_byot::<&Value, Value>(body).await.map_err(|error| call.error(error))?;
         Ok(events(chunks, call).boxed())
     }
 }
@@ -206,17 +208,18 @@ impl Call {
             OpenAIError::JSONDeserialize(error, _frame) => {
                 ProviderError::Malformed(format!("a piece of the answer is not JSON: {error}"))
             }
-            other => self.trouble.take().unwrap_or_else(|| {
-                ProviderError::Malformed(self.faults.without_keys(&other.to_string()))
-            }),
+            other => self
+                .trouble
+                .take()
+                .unwrap_or_else(|| ProviderError::Malformed(self.faults.without_keys(&other.to_string()))),
         }
     }
 }
 
 fn says_done(lines: &[u8]) -> bool {
-    lines.split(|byte| *byte == b'\n').any(|line| {
-        line.strip_prefix(b"data:").is_some_and(|data| data.trim_ascii() == b"[DONE]")
-    })
+    lines
+        .split(|byte| *byte == b'\n')
+        .any(|line| line.strip_prefix(b"data:").is_some_and(|data| data.trim_ascii() == b"[DONE]"))
 }
 
 struct State<S> {

@@ -1,8 +1,11 @@
 //! A request as the vendor's cache sees it.
 
+use std::collections::{HashMap, HashSet};
+
 use nanobot_provider::ChatRequest;
-use nanobot_types::{Map, ProviderName, ToolCall};
+use nanobot_types::{CallId, Map, ProviderName, ToolCall};
 use serde_json::Value;
+use sha1::{Digest as _, Sha1};
 
 use crate::{ProviderSpec, Wire, anthropic, openai};
 
@@ -54,4 +57,75 @@ pub(crate) fn tool_name(name: &str) -> String {
 /// The number that the decimal text of an `f32` means, without the digits that widening adds.
 pub(crate) fn number(value: f32) -> f64 {
     value.to_string().parse().unwrap_or_else(|_not_a_number| f64::from(value))
+}
+
+/// Ids of calls as a vendor takes them: in its characters, each used once, and each result under
+/// the id of its call. What becomes of an id depends only on what came before it.
+#[derive(Debug)]
+pub(crate) struct CallIds<'a> {
+    spell: fn(&str) -> String,
+    latest: HashMap<&'a CallId, String>,
+    taken: HashSet<String>,
+}
+
+impl<'a> CallIds<'a> {
+    pub(crate) fn new(spell: fn(&str) -> String) -> Self {
+        Self { spell, latest: HashMap::new(), taken: HashSet::new() }
+    }
+
+    /// The id of the next call. One that `is_own` came from this vendor and keeps its characters.
+    pub(crate) fn call(&mut self, id: &'a CallId, is_own: bool) -> String {
+        let mut spelled = if is_own { id.to_string() } else { (self.spell)(id.as_str()) };
+        let mut count = 1;
+        while !self.taken.insert(spelled.clone()) {
+            count += 1;
+            spelled = (self.spell)(&format!("{id}_{count}"));
+        }
+        self.latest.insert(id, spelled.clone());
+        spelled
+    }
+
+    /// The id under which a result goes.
+    pub(crate) fn result(&self, id: &CallId) -> String {
+        self.latest.get(id).cloned().unwrap_or_else(|| (self.spell)(id.as_str()))
+    }
+}
+
+/// The id itself where it is plain letters, digits, `_` and `-`; else one made of it.
+pub(crate) fn plain_id(id: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if !id.is_empty() && id.chars().all(is_plain) { id.to_owned() } else { format!("call_{}", digest(id)) }
+}
+
+/// The id itself where it is nine letters and digits; else nine made of it.
+pub(crate) fn short_id(id: &str) -> String {
+    let is_short = id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric());
+    if is_short { id.to_owned() } else { digest(id).chars().take(9).collect() }
+}
+
+fn digest(text: &str) -> String {
+    Sha1::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_spelled_as_vendors_take_them() {
+        for (id, expected) in [("call_abc", "f9bad5b7a"), ("abc123XYZ", "abc123XYZ")] {
+            assert_eq!(short_id(id), expected);
+        }
+        assert_eq!(plain_id("call_abc-1"), "call_abc-1");
+        assert!(plain_id("functions.exec:0").starts_with("call_"));
+    }
+
+    #[test]
+    fn an_id_used_again_is_told_apart() {
+        let (id, odd) = (CallId::from("c"), CallId::from("a|b"));
+        let mut ids = CallIds::new(plain_id);
+        assert_eq!((ids.call(&id, false), ids.result(&id)), ("c".to_owned(), "c".to_owned()));
+        assert_eq!((ids.call(&id, false), ids.result(&id)), ("c_2".to_owned(), "c_2".to_owned()));
+        assert_eq!(ids.call(&odd, true), "a|b");
+    }
 }

@@ -160,7 +160,7 @@ impl<'a> Call<'a> {
     async fn exchange(&mut self, candidate: &Candidate, request: ChatRequest) -> Result<LlmResponse, ProviderError> {
         let policy = &self.router.policy;
         let (idle, total) = (policy.idle, policy.total);
-        let mut fold = Fold::new();
+        let mut fold = Fold::answering(&request.transcript);
         let ended = timeout(total, self.receive(candidate, request, idle, &mut fold)).await;
         if let Some(usage) = fold.usage() {
             *self.usage.get_or_insert_default() += usage;

@@ -23,7 +23,11 @@ enum Open {
     /// A thought as far as it came.
     Thought(Value),
     /// A call, with the input that its start brought and whether pieces followed.
-    Call { index: usize, input: Value, pieces: bool },
+    Call {
+        index: usize,
+        input: Value,
+        pieces: bool,
+    },
     Other,
 }
 
@@ -84,7 +88,9 @@ impl EventReader {
             }
             _ => Open::Other,
         });
-        events.retain(|event| !matches!(event, StreamEvent::Text(text) | StreamEvent::Reasoning(text) if text.is_empty()));
+        events.retain(
+            |event| !matches!(event, StreamEvent::Text(text) | StreamEvent::Reasoning(text) if text.is_empty()),
+        );
     }
 
     fn delta(&mut self, delta: &Value, events: &mut Events) {
@@ -122,7 +128,9 @@ impl EventReader {
             self.stop(events);
         }
         self.count(message.get("usage"), events);
-        self.finish(Some(message.get("stop_reason").filter(|reason| !reason.is_null()).unwrap_or(&Value::from("end_turn"))));
+        self.finish(Some(
+            message.get("stop_reason").filter(|reason| !reason.is_null()).unwrap_or(&Value::from("end_turn")),
+        ));
     }
 
     fn finish(&mut self, reason: Option<&Value>) {

@@ -2,12 +2,11 @@
 
 use nanobot_provider::{ChatRequest, ToolChoice};
 use nanobot_types::{
-    AssistantMessage, CallId, ChatMessage, Content, ContentBlock, ProviderName, ToolMessage, ToolSource, ToolSpec,
+    AssistantMessage, ChatMessage, Content, ContentBlock, ProviderName, ToolMessage, ToolSource, ToolSpec,
 };
 use serde_json::{Map, Value, json};
-use sha1::{Digest as _, Sha1};
 
-use crate::render::{EMPTY, IMAGE_OMITTED, Rendered, arguments, number, texts, tool_name};
+use crate::render::{CallIds, EMPTY, IMAGE_OMITTED, Rendered, arguments, number, plain_id, texts, tool_name};
 
 /// The smallest budget that the API takes.
 const LEAST_BUDGET: u32 = 1024;
@@ -112,9 +111,7 @@ fn system(text: &str) -> Value {
 }
 
 fn tools(specs: &[ToolSpec]) -> Vec<Value> {
-    let tool = |spec: &ToolSpec| {
-        json!({ "name": spec.name, "description": spec.description, "input_schema": spec.parameters })
-    };
+    let tool = |spec: &ToolSpec| json!({ "name": spec.name, "description": spec.description, "input_schema": spec.parameters });
     specs.iter().map(tool).collect()
 }
 
@@ -167,13 +164,14 @@ fn merged(conversation: Vec<Said>) -> Vec<Value> {
 /// Everything that was said, beginning and ending with the user.
 fn conversation(name: &ProviderName, request: &ChatRequest) -> Vec<Said> {
     let mut said = Vec::new();
+    let mut ids = CallIds::new(plain_id);
     for message in request.transcript.messages() {
         let (role, blocks) = match &**message {
             // Instructions travel apart; a transcript holds none.
             ChatMessage::System { .. } => continue,
             ChatMessage::User(user) => ("user", or_empty(content(&user.content))),
-            ChatMessage::Assistant(message) => ("assistant", or_empty(assistant(name, message))),
-            ChatMessage::Tool(result) => ("user", vec![tool_result(result)]),
+            ChatMessage::Assistant(message) => ("assistant", or_empty(assistant(name, message, &mut ids))),
+            ChatMessage::Tool(result) => ("user", vec![tool_result(result, &ids.result(&result.tool_call_id))]),
         };
         said.extend(blocks.into_iter().map(|block| Said { role, block }));
     }
@@ -201,7 +199,8 @@ fn text(text: &str) -> Value {
 /// Signed thoughts of this provider's own.
 fn thoughts<'a>(name: &ProviderName, said: &'a AssistantMessage) -> impl Iterator<Item = &'a Value> {
     let is_own = said.provider.as_ref().is_none_or(|provider| provider == name);
-    let has_text = |block: &Value, member: &str| block.get(member).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+    let has_text =
+        |block: &Value, member: &str| block.get(member).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
     said.thinking_blocks.iter().filter(move |block| {
         let is_signed = match block.get("type").and_then(Value::as_str) {
             Some("thinking") => has_text(block, "signature"),
@@ -212,7 +211,7 @@ fn thoughts<'a>(name: &ProviderName, said: &'a AssistantMessage) -> impl Iterato
     })
 }
 
-fn assistant(name: &ProviderName, said: &AssistantMessage) -> Vec<Value> {
+fn assistant<'a>(name: &ProviderName, said: &'a AssistantMessage, ids: &mut CallIds<'a>) -> Vec<Value> {
     let mut blocks: Vec<Value> = thoughts(name, said).cloned().collect();
     let words = said.content.as_ref().map(Content::to_text).unwrap_or_default();
     if !words.trim().is_empty() {
@@ -220,7 +219,7 @@ fn assistant(name: &ProviderName, said: &AssistantMessage) -> Vec<Value> {
     }
     let calls = said.tool_calls.iter().map(|call| {
         let name = tool_name(call.name.as_str());
-        json!({ "type": "tool_use", "id": call_id(&call.id), "name": name, "input": arguments(call) })
+        json!({ "type": "tool_use", "id": ids.call(&call.id, false), "name": name, "input": arguments(call) })
     });
     blocks.extend(calls);
     // A message may not consist of thoughts alone.
@@ -230,9 +229,9 @@ fn assistant(name: &ProviderName, said: &AssistantMessage) -> Vec<Value> {
     blocks
 }
 
-fn tool_result(result: &ToolMessage) -> Value {
+fn tool_result(result: &ToolMessage, id: &str) -> Value {
     let blocks = or_empty(content(&result.content));
-    json!({ "type": "tool_result", "tool_use_id": call_id(&result.tool_call_id), "content": blocks })
+    json!({ "type": "tool_result", "tool_use_id": id, "content": blocks })
 }
 
 fn content(content: &Content) -> Vec<Value> {
@@ -265,14 +264,4 @@ fn image(url: &str) -> Value {
         }
         _ => text(IMAGE_OMITTED),
     }
-}
-
-/// The id in the characters that the API takes. The same id always becomes the same one.
-fn call_id(id: &CallId) -> String {
-    let id = id.as_str();
-    if !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')) {
-        return id.to_owned();
-    }
-    let digest = Sha1::digest(id);
-    format!("call_{}", digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
 }

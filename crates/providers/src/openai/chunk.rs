@@ -113,7 +113,8 @@ impl ChunkReader {
     /// A piece of a call; `position` is its place among the calls of this piece, `None` for the
     /// calls of a whole message, each of which is complete.
     fn call(&mut self, choice: u64, position: Option<usize>, call: &Value) -> StreamEvent {
-        let text = |value: Option<&Value>| value.and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
+        let text =
+            |value: Option<&Value>| value.and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
         let id = text(call.get("id"));
         let function = call.get("function").unwrap_or(&Value::Null);
         let name = text(function.get("name"));
@@ -231,29 +232,39 @@ mod tests {
 
     #[test]
     fn calls_are_told_apart_however_they_are_numbered() {
-        let call = |index: Value, id: &str, name: &str, arguments: &str| {
-            json!({ "index": index, "id": id, "function": { "name": name, "arguments": arguments } })
-        };
+        let call = |index: Value, id: &str, name: &str, arguments: &str| json!({ "index": index, "id": id, "function": { "name": name, "arguments": arguments } });
         let expected = vec![ToolCall::new("1", "a", r#"{"x":1}"#), ToolCall::new("2", "b", "{}")];
         let table = [
-            ("by index", vec![
-                delta(&json!({ "tool_calls": [call(0.into(), "1", "a", "{\"x\""), call(1.into(), "2", "b", "")] })),
-                delta(&json!({ "tool_calls": [call(0.into(), "", "", ":1}")] })),
-                delta(&json!({ "tool_calls": [call(1.into(), "", "", "{}")] })),
-            ]),
-            ("without index", vec![
-                delta(&json!({ "tool_calls": [call(Value::Null, "1", "a", "{\"x\":1}")] })),
-                delta(&json!({ "tool_calls": [call(Value::Null, "2", "b", "{}")] })),
-            ]),
-            ("all under index 0", vec![
-                delta(&json!({ "tool_calls": [call(0.into(), "1", "a", "{\"x\":")] })),
-                delta(&json!({ "tool_calls": [call(0.into(), "1", "", "1}")] })),
-                delta(&json!({ "tool_calls": [call(0.into(), "2", "b", "{}")] })),
-            ]),
-            ("spread over choices", vec![json!({ "choices": [
+            (
+                "by index",
+                vec![
+                    delta(&json!({ "tool_calls": [call(0.into(), "1", "a", "{\"x\""), call(1.into(), "2", "b", "")] })),
+                    delta(&json!({ "tool_calls": [call(0.into(), "", "", ":1}")] })),
+                    delta(&json!({ "tool_calls": [call(1.into(), "", "", "{}")] })),
+                ],
+            ),
+            (
+                "without index",
+                vec![
+                    delta(&json!({ "tool_calls": [call(Value::Null, "1", "a", "{\"x\":1}")] })),
+                    delta(&json!({ "tool_calls": [call(Value::Null, "2", "b", "{}")] })),
+                ],
+            ),
+            (
+                "all under index 0",
+                vec![
+                    delta(&json!({ "tool_calls": [call(0.into(), "1", "a", "{\"x\":")] })),
+                    delta(&json!({ "tool_calls": [call(0.into(), "1", "", "1}")] })),
+                    delta(&json!({ "tool_calls": [call(0.into(), "2", "b", "{}")] })),
+                ],
+            ),
+            (
+                "spread over choices",
+                vec![json!({ "choices": [
                 { "index": 0, "message": { "content": "", "tool_calls": [call(Value::Null, "1", "a", "{\"x\":1}")] } },
                 { "index": 1, "message": { "tool_calls": [call(Value::Null, "2", "b", "")] } },
-            ] })]),
+            ] })],
+            ),
         ];
         for (case, mut chunks) in table {
             chunks.push(done("tool_calls"));
@@ -269,7 +280,10 @@ mod tests {
         }] }));
         let call = &read(&[chunk, done("tool_calls")]).tool_calls[0];
         assert_eq!(call.arguments, r#"{"x":1}"#);
-        assert_eq!(Value::Object(call.extra.clone()), json!({ "extra_content": { "google": { "thought_signature": "s" } } }));
+        assert_eq!(
+            Value::Object(call.extra.clone()),
+            json!({ "extra_content": { "google": { "thought_signature": "s" } } })
+        );
         assert_eq!(Value::Object(call.function_extra.clone()), json!({ "provider_specific_fields": { "k": 1 } }));
     }
 
@@ -293,11 +307,14 @@ mod tests {
             cache_write_tokens: 0,
             reasoning_tokens: 3,
         };
-        assert_eq!(response, LlmResponse {
-            content: Some("xy".into()),
-            reasoning_content: Some("abc".into()),
-            usage: Some(usage),
-            ..LlmResponse::default()
-        });
+        assert_eq!(
+            response,
+            LlmResponse {
+                content: Some("xy".into()),
+                reasoning_content: Some("abc".into()),
+                usage: Some(usage),
+                ..LlmResponse::default()
+            }
+        );
     }
 }

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use nanobot_provider::{ChatRequest, ToolChoice};
-use nanobot_types::{AssistantMessage, CallId, ChatMessage, Content, ContentBlock, ProviderName, ToolCall, ToolSpec};
+use nanobot_types::{
+    AssistantMessage, ChatMessage, Content, ContentBlock, ProviderName, ToolCall, ToolMessage, ToolSpec,
+};
 use serde_json::{Map, Value, json};
-use sha1::{Digest as _, Sha1};
 
-use crate::render::{EMPTY, IMAGE_OMITTED, Rendered, arguments, number, texts, tool_name};
+use crate::render::{CallIds, EMPTY, IMAGE_OMITTED, Rendered, arguments, number, plain_id, short_id, texts, tool_name};
 use crate::{ProviderSpec, Quirks, Thinking};
 
 /// Members that a vendor may refuse and that a request can do without.
@@ -85,7 +86,9 @@ fn generation(quirks: &Quirks, request: &ChatRequest, refused: &BTreeSet<&'stati
     if let Some(temperature) = own.or_else(|| wanted.temperature.map(number).filter(|_| !is_fixed)) {
         body.insert("temperature".into(), temperature.into());
     }
-    if let Some((member, value)) = wanted.reasoning_effort.as_deref().and_then(|effort| thinking(quirks, &model, effort)) {
+    if let Some((member, value)) =
+        wanted.reasoning_effort.as_deref().and_then(|effort| thinking(quirks, &model, effort))
+    {
         body.insert(member.into(), value);
     }
     if let Some(key) = request.cache_key.as_ref().filter(|_| quirks.cache_key) {
@@ -146,78 +149,88 @@ fn system(text: &str) -> Value {
 
 fn messages(quirks: &Quirks, name: &ProviderName, request: &ChatRequest) -> Vec<Value> {
     let keep_blocks = request.model.as_str().to_lowercase().contains("claude");
-    let message = |message: &ChatMessage| match message {
-        // Instructions travel apart; a transcript holds none.
-        ChatMessage::System { .. } => None,
-        ChatMessage::User(user) => Some(json!({ "role": "user", "content": user_content(&user.content) })),
-        ChatMessage::Assistant(said) => Some(assistant(quirks, name, keep_blocks, said)),
-        ChatMessage::Tool(result) => {
-            let mut message = json!({
-                "role": "tool",
-                "tool_call_id": call_id(quirks, &result.tool_call_id),
-                "content": tool_content(&result.content),
-            });
-            if let (Some(tool), Value::Object(map)) = (&result.name, &mut message) {
-                map.insert("name".into(), tool_name(tool.as_str()).into());
+    let mut ids = CallIds::new(if quirks.short_ids { short_id } else { plain_id });
+    let mut messages = Vec::new();
+    for message in request.transcript.messages() {
+        messages.push(match &**message {
+            // Instructions travel apart; a transcript holds none.
+            ChatMessage::System { .. } => continue,
+            ChatMessage::User(user) => json!({ "role": "user", "content": user_content(&user.content) }),
+            ChatMessage::Assistant(said) => {
+                let is_own = said.provider.as_ref() == Some(name);
+                let calls = said.tool_calls.iter().map(|call| {
+                    tool_call(call, ids.call(&call.id, is_own && !quirks.short_ids), is_foreign(said, name))
+                });
+                let calls = calls.collect();
+                assistant(quirks, name, keep_blocks, said, calls)
             }
-            Some(message)
-        }
-    };
-    request.transcript.messages().iter().filter_map(|entry| message(entry)).collect()
+            ChatMessage::Tool(result) => tool_result(result, ids.result(&result.tool_call_id)),
+        });
+    }
+    messages
 }
 
-fn assistant(quirks: &Quirks, name: &ProviderName, keep_blocks: bool, said: &AssistantMessage) -> Value {
+/// Whether another provider said it. What nobody is named for may be anyone's.
+fn is_foreign(said: &AssistantMessage, name: &ProviderName) -> bool {
+    said.provider.as_ref().is_some_and(|provider| provider != name)
+}
+
+fn tool_result(result: &ToolMessage, id: String) -> Value {
+    let mut message = Map::from_iter([
+        ("role".to_owned(), Value::from("tool")),
+        ("tool_call_id".to_owned(), id.into()),
+        ("content".to_owned(), tool_content(&result.content).into()),
+    ]);
+    if let Some(tool) = &result.name {
+        message.insert("name".into(), tool_name(tool.as_str()).into());
+    }
+    Value::Object(message)
+}
+
+fn assistant(
+    quirks: &Quirks,
+    name: &ProviderName,
+    keep_blocks: bool,
+    said: &AssistantMessage,
+    calls: Vec<Value>,
+) -> Value {
     let mut message = Map::from_iter([("role".to_owned(), Value::from("assistant"))]);
     let text = said.content.as_ref().map(Content::to_text).filter(|text| !text.is_empty());
     let content = match text {
         Some(text) => text.into(),
-        None if said.tool_calls.is_empty() => EMPTY.into(),
+        None if calls.is_empty() => EMPTY.into(),
         None => Value::Null,
     };
     message.insert("content".into(), content);
-    let is_own = said.provider.as_ref().is_none_or(|provider| provider == name);
-    if !said.tool_calls.is_empty() {
-        let calls = said.tool_calls.iter().map(|call| tool_call(quirks, is_own, call)).collect();
+    if !calls.is_empty() {
         message.insert("tool_calls".into(), Value::Array(calls));
     }
-    if let (Some(member), Some(reasoning), true) = (quirks.reasoning_back, &said.reasoning_content, is_own) {
+    if is_foreign(said, name) {
+        return Value::Object(message);
+    }
+    if let (Some(member), Some(reasoning)) = (quirks.reasoning_back, &said.reasoning_content) {
         message.insert(member.into(), reasoning.as_str().into());
     }
-    if keep_blocks && is_own && !said.thinking_blocks.is_empty() {
+    if keep_blocks && !said.thinking_blocks.is_empty() {
         message.insert("thinking_blocks".into(), said.thinking_blocks.clone().into());
     }
     Value::Object(message)
 }
 
 /// What a vendor put beside its call goes back to that vendor only.
-fn tool_call(quirks: &Quirks, is_own: bool, call: &ToolCall) -> Value {
+fn tool_call(call: &ToolCall, id: String, is_foreign: bool) -> Value {
     let text = match serde_json::from_str::<Map<String, Value>>(&call.arguments) {
         Ok(_) => call.arguments.clone(),
         Err(_not_an_object) => Value::Object(arguments(call)).to_string(),
     };
-    let mut function = Map::from_iter([
-        ("name".to_owned(), Value::from(tool_name(call.name.as_str()))),
-        ("arguments".to_owned(), text.into()),
-    ]);
-    let mut outer = Map::new();
-    if is_own {
-        function.extend(call.function_extra.clone());
-        outer.extend(call.extra.clone());
-    }
-    outer.insert("id".into(), call_id(quirks, &call.id).into());
+    let (mut outer, mut function) =
+        if is_foreign { (Map::new(), Map::new()) } else { (call.extra.clone(), call.function_extra.clone()) };
+    function.insert("name".into(), tool_name(call.name.as_str()).into());
+    function.insert("arguments".into(), text.into());
+    outer.insert("id".into(), id.into());
     outer.insert("type".into(), "function".into());
     outer.insert("function".into(), Value::Object(function));
     Value::Object(outer)
-}
-
-/// The id as the vendor takes it. The same id always becomes the same one.
-fn call_id(quirks: &Quirks, id: &CallId) -> String {
-    let id = id.as_str();
-    let is_short = id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric());
-    if !quirks.short_ids || is_short {
-        return id.to_owned();
-    }
-    Sha1::digest(id).iter().map(|byte| format!("{byte:02x}")).collect::<String>().chars().take(9).collect()
 }
 
 fn user_content(content: &Content) -> Value {
@@ -233,7 +246,9 @@ fn user_content(content: &Content) -> Value {
 fn part(block: &ContentBlock) -> Option<Value> {
     match block {
         ContentBlock::Text { text } => text_part(text),
-        ContentBlock::ImageUrl { image_url } => Some(json!({ "type": "image_url", "image_url": { "url": image_url.url } })),
+        ContentBlock::ImageUrl { image_url } => {
+            Some(json!({ "type": "image_url", "image_url": { "url": image_url.url } }))
+        }
         ContentBlock::Other(value) => match value.get("type")?.as_str()? {
             "input_text" | "output_text" => text_part(value.get("text")?.as_str()?),
             "input_audio" | "file" => Some(value.clone()),
@@ -265,15 +280,6 @@ fn tool_content(content: &Content) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_long_id_becomes_nine_characters() {
-        let strict = Quirks { short_ids: true, ..Quirks::NONE };
-        let table = [(&strict, "call_abc", "f9bad5b7a"), (&strict, "abc123XYZ", "abc123XYZ"), (&Quirks::NONE, "call_abc", "call_abc")];
-        for (quirks, id, expected) in table {
-            assert_eq!(call_id(quirks, &id.into()), expected);
-        }
-    }
 
     #[test]
     fn a_refusal_names_what_was_sent() {

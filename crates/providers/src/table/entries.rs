@@ -335,12 +335,7 @@ pub const TABLE: &[ProviderSpec] = &[
         keywords: &["mistral", "magistral", "codestral", "devstral"],
         environment: &["MISTRAL_API_KEY"],
         base: Some("https://api.mistral.ai/v1"),
-        quirks: Quirks {
-            short_ids: true,
-            reasoning_back: None,
-            thinking: Thinking::NoneOrHigh,
-            ..Quirks::NONE
-        },
+        quirks: Quirks { short_ids: true, reasoning_back: None, thinking: Thinking::NoneOrHigh, ..Quirks::NONE },
         ..VENDOR
     },
     ProviderSpec {

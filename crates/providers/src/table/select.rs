@@ -76,7 +76,8 @@ pub fn select(model: &str, provider: &str, sections: &[Section<'_>]) -> Result<S
 
 /// The section that a newcomer would fill in for this model.
 fn example(model: &str) -> &'static str {
-    let fits = |spec: &&ProviderSpec| spec.kind == Kind::Vendor && spec.keywords.iter().any(|word| has_word(model, word));
+    let fits =
+        |spec: &&ProviderSpec| spec.kind == Kind::Vendor && spec.keywords.iter().any(|word| has_word(model, word));
     TABLE.iter().find(fits).map_or("openrouter", |spec| spec.name)
 }
 
@@ -171,7 +172,8 @@ fn gateway_behind(spec: &'static ProviderSpec, section: &Section<'_>) -> &'stati
         return spec;
     }
     let gateways = || TABLE.iter().filter(|other| other.kind == Kind::Gateway);
-    let by_key = |other: &&ProviderSpec| !other.key_prefix.is_empty() && section.key_prefix.starts_with(other.key_prefix);
+    let by_key =
+        |other: &&ProviderSpec| !other.key_prefix.is_empty() && section.key_prefix.starts_with(other.key_prefix);
     let base = section.api_base.unwrap_or_default();
     let by_base = |other: &&ProviderSpec| !other.base_marker.is_empty() && base.contains(other.base_marker);
     gateways().find(by_key).or_else(|| gateways().find(by_base)).unwrap_or(spec)
@@ -237,7 +239,8 @@ mod tests {
             ("whatever", &[keyed("groq"), keyed("custom")], "custom"),
         ];
         for (model, sections, expected) in table {
-            let name = select(model, "auto", sections).map_or("none".to_owned(), |selection| selection.name.to_string());
+            let name =
+                select(model, "auto", sections).map_or("none".to_owned(), |selection| selection.name.to_string());
             assert_eq!(name, *expected, "{model} with {sections:?}");
         }
     }

@@ -1,0 +1,167 @@
+//! From a request and the results so far to the next call or the answer.
+
+use nanobot_types::{Map, ToolName, ToolSpec};
+use serde_json::Value;
+
+use super::intent::{Intent, MEMORY};
+use super::words::Words;
+
+/// Lines of a result that are repeated in an answer.
+const LINES: usize = 40;
+
+/// Commands that change nothing, and what stands alone in a shell.
+const HARMLESS: &[&str] =
+    &["ls", "pwd", "date", "echo", "whoami", "uname", "uptime", "hostname", "df", "wc", "cat", "head"];
+const SHELL_MARKS: &[char] = &[';', '&', '|', '>', '<', '$', '`', '(', ')', '\n', '\\', '*', '{'];
+
+/// What comes next.
+#[derive(Debug, PartialEq)]
+pub(super) enum Step {
+    Call { tool: &'static str, arguments: Map },
+    Say(String),
+}
+
+/// What is known when the next step is chosen.
+#[derive(Debug)]
+pub(super) struct Plan<'a> {
+    pub(super) words: Words,
+    pub(super) time: Option<String>,
+    pub(super) tools: &'a [ToolSpec],
+    /// Results since the newest request, in order.
+    pub(super) results: &'a [(ToolName, String)],
+}
+
+impl Plan<'_> {
+    pub(super) fn next(&self, intent: &Intent) -> Step {
+        let words = self.words;
+        match intent {
+            Intent::Help => Step::Say(words.help()),
+            Intent::Greeting => Step::Say(words.greeting()),
+            Intent::Thanks => Step::Say(words.welcome().to_owned()),
+            Intent::Again | Intent::Unknown => Step::Say(words.unknown()),
+            Intent::Time => Step::Say(words.time(self.time.as_deref())),
+            Intent::List { path } => self.once("list_dir", "path", path, |result| words.listed(path, result)),
+            Intent::Read { path } => self.once("read_file", "path", path, |result| words.read(path, result)),
+            Intent::Recall => self.once("read_file", "path", MEMORY, |result| words.read(MEMORY, result)),
+            Intent::Run { command } if !is_harmless(command) => Step::Say(words.harmful(command, HARMLESS)),
+            Intent::Run { command } => self.once("exec", "command", command, |result| words.ran(command, result)),
+            Intent::Note { path, line } => self.append(path, "# Notes", line, || words.noted(path)),
+            Intent::Remember { line } => self.append(MEMORY, "# Memory", line, || words.remembered(line)),
+        }
+    }
+
+    /// One call, then the answer.
+    fn once(&self, tool: &'static str, name: &str, value: &str, say: impl FnOnce(&str) -> String) -> Step {
+        match self.result(tool) {
+            None => self.call(tool, [(name, value)]),
+            Some(result) if is_error(result) => Step::Say(self.words.failed(tool, summary(result))),
+            Some(result) => Step::Say(say(&first_lines(result))),
+        }
+    }
+
+    /// Reads the file, writes it with one more line, then says so.
+    fn append(&self, path: &str, heading: &str, line: &str, say: impl FnOnce() -> String) -> Step {
+        if let Some(result) = self.result("write_file") {
+            return Step::Say(if is_error(result) { self.words.failed("write_file", summary(result)) } else { say() });
+        }
+        let Some(result) = self.result("read_file") else { return self.call("read_file", [("path", path)]) };
+        let before = match whole_file(result) {
+            Some(text) => text,
+            None if is_missing(result) => format!("{heading}\n"),
+            None if is_error(result) => return Step::Say(self.words.failed("read_file", summary(result))),
+            None => return Step::Say(self.words.too_long(path)),
+        };
+        let gap = if before.lines().last().is_some_and(|last| last.starts_with("- ")) { "" } else { "\n" };
+        self.call("write_file", [("path", path), ("content", &format!("{}\n{gap}- {line}\n", before.trim_end()))])
+    }
+
+    fn result(&self, tool: &str) -> Option<&str> {
+        self.results.iter().rev().find(|(name, _)| name.as_str() == tool).map(|(_, result)| result.as_str())
+    }
+
+    fn call<const N: usize>(&self, tool: &'static str, arguments: [(&str, &str); N]) -> Step {
+        if !self.tools.iter().any(|spec| spec.name.as_str() == tool) {
+            return Step::Say(self.words.no_tool(tool));
+        }
+        let arguments = arguments.map(|(name, value)| (name.to_owned(), Value::from(value)));
+        Step::Call { tool, arguments: Map::from_iter(arguments) }
+    }
+}
+
+fn is_harmless(command: &str) -> bool {
+    let program = command.split_whitespace().next().unwrap_or_default();
+    HARMLESS.contains(&program) && !command.contains(SHELL_MARKS)
+}
+
+fn is_error(result: &str) -> bool {
+    result.starts_with("Error")
+}
+
+fn is_missing(result: &str) -> bool {
+    let lower = result.to_lowercase();
+    is_error(result) && ["not found", "no such file", "does not exist"].iter().any(|words| lower.contains(words))
+}
+
+/// An error without the advice that goes to models with it.
+fn summary(result: &str) -> &str {
+    result.lines().next().unwrap_or_default()
+}
+
+fn first_lines(result: &str) -> String {
+    let mut lines: Vec<&str> = result.trim_end().lines().take(LINES + 1).collect();
+    if lines.len() > LINES {
+        lines.truncate(LINES);
+        lines.push("…");
+    }
+    lines.join("\n")
+}
+
+/// The text of a file from its numbered lines; `None` unless all of them are there.
+fn whole_file(result: &str) -> Option<String> {
+    if result.starts_with("(Empty file") {
+        return Some(String::new());
+    }
+    let (numbered, note) = result.rsplit_once("\n\n(")?;
+    if !note.starts_with("End of file") {
+        return None;
+    }
+    let mut text = String::new();
+    for (number, line) in (1_u64..).zip(numbered.split('\n')) {
+        text.push_str(line.strip_prefix(&format!("{number}| "))?);
+        text.push('\n');
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_taken_back_from_its_numbered_lines_or_not_at_all() {
+        let table = [
+            ("1| a\n2| \n3| c\n\n(End of file — 3 lines total)", Some("a\n\nc\n")),
+            ("(Empty file: notes.md)", Some("")),
+            ("1| a\n\n(Showing lines 1-1 of 3. Use offset=2 to continue.)", None),
+            ("2| a\n\n(End of file — 2 lines total)", None),
+            ("Error: File not found: notes.md", None),
+        ];
+        for (result, expected) in table {
+            assert_eq!(whole_file(result).as_deref(), expected, "{result}");
+        }
+    }
+
+    #[test]
+    fn only_harmless_commands_run() {
+        for (command, expected) in [
+            ("date", true),
+            ("ls -la src", true),
+            ("rm -rf /", false),
+            ("echo a > b", false),
+            ("cat $(x)", false),
+            ("", false),
+        ] {
+            assert_eq!(is_harmless(command), expected, "{command}");
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! The clients against a scripted model server, the fault corpus, and the demo model.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a failing test may panic, and says where"
+)]
+
+#[path = "providers/anthropic.rs"]
+mod anthropic;
+#[path = "providers/corpus.rs"]
+mod corpus;
+#[path = "providers/demo.rs"]
+mod demo;
+#[path = "providers/discover.rs"]
+mod discover;
+#[path = "providers/openai.rs"]
+mod openai;
+#[path = "providers/prefix.rs"]
+mod prefix;
+#[path = "providers/support.rs"]
+mod support;

@@ -1,0 +1,97 @@
+//! Routers over real clients, and requests to send with them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nanobot_provider::{
+    CallContext, Candidate, ChatRequest, Delta, Generation, ProviderRouter, RetryPolicy, ToolChoice,
+};
+use nanobot_providers::{ApiKey, HttpClients, ProviderSettings, ProviderSpec, Selection, build};
+use nanobot_testkit::ModelServer;
+use nanobot_types::{ChatMessage, Effect, LlmResponse, ToolCall, ToolSource, ToolSpec, Transcript};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) const KEY: &str = "sk-test-0123456789";
+
+/// Whoever comes first installs it; the others find it there.
+pub(crate) fn clients() -> Arc<HttpClients> {
+    let _installed_before = rustls::crypto::ring::default_provider().install_default();
+    Arc::new(HttpClients::default())
+}
+
+pub(crate) fn quick() -> RetryPolicy {
+    RetryPolicy {
+        pauses: vec![Duration::from_millis(1); 2],
+        longest_pause: Duration::from_secs(5),
+        idle: Duration::from_millis(400),
+        total: Duration::from_secs(30),
+    }
+}
+
+pub(crate) fn settings(base: &str) -> ProviderSettings {
+    ProviderSettings {
+        api_key: ApiKey::parse(KEY).unwrap(),
+        api_base: Some(base.to_owned()),
+        ..ProviderSettings::default()
+    }
+}
+
+pub(crate) fn candidate(name: &str, settings: &ProviderSettings, model: &str) -> Candidate {
+    let selection = Selection { name: name.into(), spec: ProviderSpec::find(name).unwrap() };
+    let connection = build(&selection, settings, model, clients()).unwrap();
+    Candidate { provider: connection.provider, model: connection.model, generation: Generation::default() }
+}
+
+pub(crate) fn router(name: &str, server: &ModelServer, policy: RetryPolicy) -> ProviderRouter {
+    ProviderRouter::new([candidate(name, &settings(&server.base_url()), "model")], policy)
+}
+
+pub(crate) fn tool(name: &str, source: ToolSource) -> ToolSpec {
+    ToolSpec {
+        name: name.into(),
+        description: format!("does {name}"),
+        parameters: json!({ "type": "object", "properties": { "path": { "type": "string" } } }),
+        effect: Effect::Pure,
+        source,
+    }
+}
+
+pub(crate) fn request(messages: impl IntoIterator<Item = ChatMessage>) -> ChatRequest {
+    let tools = ["exec", "list_dir", "read_file", "write_file"].map(|name| tool(name, ToolSource::BuiltIn));
+    ChatRequest {
+        model: "model".into(),
+        system: "Be brief.".into(),
+        transcript: Transcript::repair(messages.into_iter().map(Arc::new)).transcript,
+        tools: Arc::new(tools),
+        tool_choice: ToolChoice::Auto,
+        generation: Generation::default(),
+        cache_key: None,
+    }
+}
+
+pub(crate) fn hello() -> ChatRequest {
+    request([ChatMessage::user("hello")])
+}
+
+pub(crate) fn context() -> CallContext {
+    CallContext { trace: "t".into(), deltas: None, cancel: CancellationToken::new() }
+}
+
+/// A context with somebody who sees the text.
+pub(crate) fn watched() -> CallContext {
+    CallContext { deltas: Some(Arc::new(|_seen: Delta| {})), ..context() }
+}
+
+pub(crate) fn words(response: &LlmResponse) -> &str {
+    response.content.as_deref().unwrap_or_default()
+}
+
+/// The conversation after a response and an answer to each of its calls.
+pub(crate) fn answered(request: &ChatRequest, response: &LlmResponse) -> ChatRequest {
+    let results = response.tool_calls.iter().map(|call: &ToolCall| ChatMessage::tool(call, "result"));
+    let messages = request.transcript.messages().iter().map(|message| (**message).clone());
+    let messages = messages.chain([ChatMessage::Assistant(response.to_message())]).chain(results);
+    let transcript = Transcript::repair(messages.map(Arc::new)).transcript;
+    ChatRequest { transcript, ..request.clone() }
+}
