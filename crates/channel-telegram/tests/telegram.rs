@@ -1,0 +1,18 @@
+//! The channel on real sockets, against a Bot API server with strict offsets.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests stop at the first surprise")]
+
+#[path = "telegram/conformance.rs"]
+mod conformance;
+#[path = "telegram/drafts.rs"]
+mod drafts;
+#[path = "telegram/inbound.rs"]
+mod inbound;
+#[path = "telegram/outbound.rs"]
+mod outbound;
+#[path = "telegram/polling.rs"]
+mod polling;
+#[path = "telegram/secrets.rs"]
+mod secrets;
+#[path = "telegram/support.rs"]
+mod support;

@@ -1,0 +1,189 @@
+//! Text shown while it is being written.
+
+use nanobot_channel::{Channel, InboundMessage, OutboundKey, OutboundKind, OutboundMessage, StreamId};
+use nanobot_testkit::telegram::{Fault, Incoming, SentMessage};
+use serde_json::json;
+
+use crate::support::{GROUP, Running, ann, part, reply, with};
+
+fn stream(name: &str) -> StreamId {
+    StreamId::from(name)
+}
+
+fn event(inbound: &InboundMessage, kind: OutboundKind, text: &str) -> OutboundMessage {
+    let key = OutboundKey { turn: "turn".into(), position: 0 };
+    OutboundMessage::in_reply_to(inbound, key, kind, text.to_owned())
+}
+
+async fn delta(channel: &dyn Channel, inbound: &InboundMessage, name: &str, text: &str) {
+    let kind = OutboundKind::Delta { stream: stream(name) };
+    channel.drafts().unwrap().append(&event(inbound, kind, text)).await.unwrap();
+}
+
+async fn end(channel: &dyn Channel, inbound: &InboundMessage, name: &str, resuming: bool) {
+    let kind = OutboundKind::StreamEnd { stream: stream(name), resuming };
+    channel.drafts().unwrap().close(&event(inbound, kind, "")).await.unwrap();
+}
+
+fn completing(inbound: &InboundMessage, name: &str, text: &str) -> nanobot_channel::OutboundPart {
+    with(reply(inbound, text), |message| message.completes = Some(stream(name)))
+}
+
+async fn shown(running: &Running, text: &str) -> SentMessage {
+    let is_it = |sent: &&SentMessage| sent.text == text;
+    running.fake.wait_for(text, |sent| sent.iter().find(is_it).cloned()).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_draft_grows_and_becomes_the_reply() {
+    let running = Running::start(json!({"replyToMessage": true})).await;
+    let inbound = running.hello().await;
+    let channel = running.channel.as_ref();
+    delta(channel, &inbound, "s", "  ").await;
+    delta(channel, &inbound, "s", "**One**").await;
+    shown(&running, "**One**").await;
+    for word in [" two", " three", " four"] {
+        delta(channel, &inbound, "s", word).await;
+    }
+    shown(&running, "**One** two three four").await;
+    end(channel, &inbound, "s", false).await;
+    let sent = channel.send(&completing(&inbound, "s", "<b>One</b> two three four five")).await.unwrap();
+    delta(channel, &inbound, "s", "late").await;
+    let messages = running.fake.sent();
+    assert_eq!(messages.len(), 1);
+    assert_eq!(sent.message_id, Some(messages[0].message_id.to_string().as_str().into()));
+    assert_eq!((messages[0].text.as_str(), messages[0].reply_to), ("One two three four five", Some(1)));
+    assert!(messages[0].history.len() <= 3, "deltas are joined: {:?}", messages[0].history);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_reply_that_already_stands_there_is_a_success_also_twice() {
+    let running = Running::start(json!({})).await;
+    let inbound = running.hello().await;
+    let channel = running.channel.as_ref();
+    delta(channel, &inbound, "s", "all of it").await;
+    shown(&running, "all of it").await;
+    for _ in 0..2 {
+        channel.send(&completing(&inbound, "s", "all of it")).await.unwrap();
+    }
+    assert_eq!(running.fake.texts_in(7), ["all of it"]);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_failed_edit_is_tried_again_on_the_same_message() {
+    let running = Running::start(json!({})).await;
+    let inbound = running.hello().await;
+    let channel = running.channel.as_ref();
+    delta(channel, &inbound, "s", "begun").await;
+    shown(&running, "begun").await;
+    for fault in [Fault::RetryAfter(3), Fault::bad_gateway(), Fault::DropAfterEffect] {
+        running.fake.fail_next("editMessageText", fault);
+        let error = channel.send(&completing(&inbound, "s", "<b>done</b>")).await.unwrap_err();
+        assert!(matches!(error.recovery(), nanobot_channel::SendRecovery::Retry { .. }), "{error}");
+    }
+    channel.send(&completing(&inbound, "s", "<b>done</b>")).await.unwrap();
+    assert_eq!(running.fake.texts_in(7), ["done"]);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn refused_markup_is_shown_plain_and_a_lost_draft_is_replaced() {
+    let running = Running::start(json!({})).await;
+    let inbound = running.hello().await;
+    let channel = running.channel.as_ref();
+    delta(channel, &inbound, "a", "begun").await;
+    shown(&running, "begun").await;
+    let refused = with(reply(&inbound, "<h1>done</h1>"), |message| message.completes = Some(stream("a")));
+    channel.send(&refused).await.unwrap();
+    assert_eq!(running.fake.texts_in(7), ["<h1>done</h1>"]);
+    delta(channel, &inbound, "b", "begun again").await;
+    shown(&running, "begun again").await;
+    let gone = "Bad Request: message to edit not found";
+    running.fake.fail_next("editMessageText", Fault::Status(400, gone.to_owned()));
+    channel.send(&completing(&inbound, "b", "anew")).await.unwrap();
+    assert_eq!(running.fake.texts_in(7).last().unwrap(), "anew");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_stream_that_is_followed_by_tools_stays_as_it_is() {
+    let running = Running::start(json!({})).await;
+    let inbound = running.hello().await;
+    let channel = running.channel.as_ref();
+    delta(channel, &inbound, "a", "Let me").await;
+    delta(channel, &inbound, "a", " look.").await;
+    end(channel, &inbound, "a", true).await;
+    shown(&running, "Let me look.").await;
+    delta(channel, &inbound, "b", "There it is.").await;
+    shown(&running, "There it is.").await;
+    channel.send(&completing(&inbound, "b", "There <i>it</i> is.")).await.unwrap();
+    assert_eq!(running.fake.texts_in(7), ["Let me look.", "There it is."]);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_long_draft_stops_at_the_limit_and_the_rest_follows() {
+    let running = Running::start(json!({})).await;
+    let inbound = running.hello().await;
+    let channel = running.channel.as_ref();
+    delta(channel, &inbound, "s", &"😀".repeat(1999)).await;
+    delta(channel, &inbound, "s", &"😀".repeat(500)).await;
+    delta(channel, &inbound, "s", "and more").await;
+    shown(&running, &"😀".repeat(2000)).await;
+    let first = nanobot_channel::OutboundPart { count: 2, ..completing(&inbound, "s", "part one") };
+    let second = nanobot_channel::OutboundPart { index: 1, count: 2, ..completing(&inbound, "s", "part two") };
+    channel.send(&first).await.unwrap();
+    channel.send(&second).await.unwrap();
+    assert_eq!(running.fake.texts_in(7), ["part one", "part two"]);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_draft_that_could_not_begin_leaves_the_reply_alone() {
+    let running = Running::start(json!({})).await;
+    let inbound = running.hello().await;
+    let channel = running.channel.as_ref();
+    running.fake.fail_next("sendMessage", Fault::bad_gateway());
+    delta(channel, &inbound, "s", "lost").await;
+    running.fake.wait_for_calls("sendMessage", 1).await.unwrap();
+    delta(channel, &inbound, "s", " for good").await;
+    channel.send(&completing(&inbound, "s", "the reply")).await.unwrap();
+    assert_eq!(running.fake.texts_in(7), ["the reply"]);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn what_comes_after_the_reply_begins_no_draft() {
+    let running = Running::start(json!({})).await;
+    let inbound = running.hello().await;
+    let channel = running.channel.as_ref();
+    channel.send(&completing(&inbound, "s", "the reply")).await.unwrap();
+    delta(channel, &inbound, "s", "late").await;
+    end(channel, &inbound, "s", false).await;
+    channel.send(&part(event(&inbound, OutboundKind::Notice, "a notice"))).await.unwrap();
+    let fake = running.stop().await;
+    assert_eq!(fake.texts_in(7), ["the reply", "a notice"]);
+}
+
+#[tokio::test]
+async fn without_a_running_channel_there_is_no_draft() {
+    let running = Running::start(json!({})).await;
+    let inbound = running.hello().await;
+    let channel = std::sync::Arc::clone(&running.channel);
+    let fake = running.stop().await;
+    delta(channel.as_ref(), &inbound, "s", "begun").await;
+    channel.send(&completing(&inbound, "s", "the reply")).await.unwrap();
+    assert_eq!(fake.texts_in(7), ["the reply"]);
+}
+
+#[tokio::test]
+async fn a_draft_is_written_in_its_topic() {
+    let running = Running::start(json!({"groupPolicy": "open"})).await;
+    running.fake.push(Incoming::group(GROUP, &ann(), "hello").in_topic(5));
+    let inbound = running.assistant.message(1).await;
+    delta(running.channel.as_ref(), &inbound, "s", "begun").await;
+    assert_eq!(shown(&running, "begun").await.thread_id, Some(5));
+    running.stop().await;
+}

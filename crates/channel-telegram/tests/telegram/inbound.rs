@@ -1,0 +1,289 @@
+//! Messages of people.
+
+use nanobot_channel::{Admission, ChatKind, DeliveryContext, InboundMessage, MediaRef, MessageId, SessionKey};
+use nanobot_testkit::TelegramFake;
+use nanobot_testkit::telegram::{BOT_ID, BOT_USERNAME, Fault, FileKind, Incoming, Person};
+use serde_json::json;
+
+use crate::support::{GROUP, Running, ann, mallory, reply};
+
+/// What arrives of these messages, in order; a last one of our own shows that nothing else came.
+async fn arrivals(running: &Running, messages: impl IntoIterator<Item = Incoming>) -> Vec<InboundMessage> {
+    let before = running.assistant.seen().arrived.len();
+    for message in messages {
+        running.fake.push(message);
+    }
+    running.fake.push(Incoming::private(&ann(), "that was all"));
+    let is_last = |message: &InboundMessage| message.content == "that was all";
+    let what = "the last message";
+    let seen =
+        running.assistant.wait_until(what, |seen| seen.arrived.iter().skip(before).any(|(m, _)| is_last(m))).await;
+    let arrived = seen.arrived.into_iter().skip(before).map(|(message, _)| message);
+    arrived.filter(|message| !is_last(message)).collect()
+}
+
+#[tokio::test]
+async fn a_private_message_arrives_whole() {
+    let running = Running::start(json!({})).await;
+    let message = running.hello().await;
+    let mut expected = InboundMessage::text("telegram", "7|ann_x", "7", "hello");
+    expected.id = Some("1".into());
+    expected.timestamp = message.timestamp;
+    expected.delivery = DeliveryContext { reply_to: Some("1".into()), ..DeliveryContext::default() };
+    let metadata = json!({
+        "message_id": 1, "user_id": 7, "username": "ann_x", "first_name": "Ann", "is_group": false,
+        "message_thread_id": null, "is_forum": false, "reply_to_message_id": null,
+    });
+    expected.metadata = metadata.as_object().unwrap().clone();
+    assert_eq!(message, expected);
+    assert_eq!(running.assistant.seen().arrived[0].1, ChatKind::Direct);
+    let nameless = Person { id: 8, first_name: "Bo".to_owned(), username: None };
+    let arrived = arrivals(&running, [Incoming::private(&nameless, "hi")]).await;
+    assert_eq!(arrived[0].sender_id, "8".into());
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_topic_is_a_session_and_a_place_of_its_own() {
+    let running = Running::start(json!({"groupPolicy": "open"})).await;
+    let group = |text: &str| Incoming::group(GROUP, &ann(), text);
+    let arrived = arrivals(&running, [group("in a topic").in_topic(5), group("in no topic")]).await;
+    let keys: Vec<SessionKey> = arrived.iter().map(InboundMessage::session_key).collect();
+    let expected = [format!("telegram:{GROUP}:topic:5"), format!("telegram:{GROUP}")];
+    assert_eq!(keys, expected.map(SessionKey::from));
+    let threads: Vec<_> = arrived.iter().map(|message| message.delivery.thread.as_deref()).collect();
+    assert_eq!(threads, [Some("5"), None]);
+    assert_eq!(
+        (&arrived[0].metadata["message_thread_id"], &arrived[0].metadata["is_forum"]),
+        (&json!(5), &json!(true))
+    );
+    running.channel.send(&reply(&arrived[0], "back")).await.unwrap();
+    assert_eq!(running.fake.sent()[0].thread_id, Some(5));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn in_groups_only_what_means_the_bot_arrives() {
+    let running = Running::start(json!({})).await;
+    let group = |text: &str| Incoming::group(GROUP, &ann(), text);
+    let bot_s = {
+        let inbound = arrivals(&running, [group(&format!("@{BOT_USERNAME} begin"))]).await.remove(0);
+        let sent = running.channel.send(&reply(&inbound, "I said")).await.unwrap();
+        sent.message_id.unwrap().as_str().parse::<i64>().unwrap()
+    };
+    let person_s = running.fake.push(group("somebody said")).message_id;
+    let text_mention = |id: i64| {
+        let user = json!({"id": id, "is_bot": true, "first_name": "nanobot"});
+        json!({"type": "text_mention", "offset": 0, "length": 4, "user": user})
+    };
+    let table = [
+        (group("just talking"), false),
+        (group(&format!("😀 @{BOT_USERNAME} after an emoji")), true),
+        (group(&format!("hi @{}!", BOT_USERNAME.to_uppercase())), true),
+        (group("@another_bot hi"), false),
+        (group(&format!("mail me@{BOT_USERNAME}.test")), true),
+        (group(&format!("@{BOT_USERNAME}2 hi")), false),
+        (group("nano, hi").with_entity(text_mention(BOT_ID)), true),
+        (group("nano, ho").with_entity(text_mention(5)), false),
+        (group("an answer").replying_to(bot_s), true),
+        (group("an answer to a person").replying_to(person_s), false),
+        (group("/new"), true),
+        (group(&format!("/stop@{BOT_USERNAME}")), true),
+        (group("/new@another_bot"), false),
+        (group("/unknown"), false),
+        (group(&format!("see @{BOT_USERNAME}")).with_file(FileKind::Document, "a.txt", "text/plain", "a"), true),
+        (group("not for you").with_file(FileKind::Document, "a.txt", "text/plain", "a"), false),
+    ];
+    for (incoming, arrives) in table {
+        let shown = format!("{incoming:?}");
+        assert_eq!(arrivals(&running, [incoming]).await.len(), usize::from(arrives), "{shown}");
+    }
+    assert_eq!(running.assistant.seen().kept.len(), 1, "what is not for the bot is not fetched");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn groups_may_be_open_and_may_be_listed() {
+    let running = Running::start(json!({"groupPolicy": "open", "groupAllowFrom": [-42]})).await;
+    let messages = [Incoming::group(-42, &ann(), "listed"), Incoming::group(-43, &ann(), "/new")];
+    let contents: Vec<_> = arrivals(&running, messages).await.into_iter().map(|message| message.content).collect();
+    assert_eq!(contents, ["listed"]);
+    assert_eq!(running.assistant.seen().arrived[0].1, ChatKind::Group);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn commands_arrive_without_the_bot_s_name() {
+    let running = Running::start(json!({})).await;
+    let table = ["/new", "/stop", "/status", "/help", "/reset", "/clear", "/start"];
+    let messages = table.map(|command| Incoming::private(&ann(), format!("{command}@{BOT_USERNAME}")));
+    let contents: Vec<_> = arrivals(&running, messages).await.into_iter().map(|message| message.content).collect();
+    assert_eq!(contents, table);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn strangers_are_silently_ignored_or_asked_in_private() {
+    let running = Running::start(json!({"groupPolicy": "open"})).await;
+    let file = |incoming: Incoming| incoming.with_file(FileKind::Photo, "a.jpg", "image/jpeg", "JPEG");
+    let messages = [
+        Incoming::private(&mallory(), "let me in"),
+        Incoming::private(&mallory(), "/start"),
+        file(Incoming::private(&mallory(), "a picture")),
+        Incoming::group(-42, &mallory(), "in a group"),
+    ];
+    assert_eq!(arrivals(&running, messages.clone()).await, []);
+    assert_eq!((running.fake.sent(), running.fake.calls_of("getFile")), (Vec::new(), Vec::new()));
+    assert_eq!(running.assistant.seen().asked[0], "66|mallory_x".into());
+    running.assistant.will_ask_strangers("Tell the owner ABCD <1>");
+    assert_eq!(arrivals(&running, messages).await, []);
+    let told: Vec<_> = running.fake.sent().into_iter().map(|sent| (sent.chat_id, sent.text)).collect();
+    assert_eq!(told, vec![(66, "Tell the owner ABCD <1>".to_owned()); 3]);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn replies_say_what_they_answer() {
+    let running = Running::start(json!({})).await;
+    let first = running.hello().await;
+    let sent = running.channel.send(&reply(&first, "I am here")).await.unwrap().message_id.unwrap();
+    let long = running.fake.push(Incoming::private(&ann(), "字".repeat(4001))).message_id;
+    let nameless = Person { id: 7, first_name: "Bo".to_owned(), username: None };
+    let bo_s = running.fake.push(Incoming::private(&nameless, "I am Bo")).message_id;
+    let photo = Incoming::private(&ann(), "").with_file(FileKind::Photo, "a.jpg", "image/jpeg", "JPEG");
+    let photo = running.fake.push(photo).message_id;
+    let table = [
+        (sent.as_str().parse().unwrap(), "[Reply to bot: I am here]\nso".to_owned()),
+        (1, "[Reply to @ann_x: hello]\nso".to_owned()),
+        (long, format!("[Reply to @ann_x: {}...]\nso", "字".repeat(4000))),
+        (bo_s, "[Reply to Bo: I am Bo]\nso".to_owned()),
+        (photo, "[Reply to @ann_x: [image: /media/image.jpg]]\nso".to_owned()),
+    ];
+    arrivals(&running, []).await;
+    for (original, content) in table {
+        let message = arrivals(&running, [Incoming::private(&ann(), "so").replying_to(original)]).await.remove(0);
+        assert_eq!(message.content, content);
+        assert_eq!(message.metadata["reply_to_message_id"], json!(original));
+        assert_eq!(message.media.len(), usize::from(original == photo));
+    }
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn files_are_fetched_and_named_in_the_text() {
+    let running = Running::start(json!({})).await;
+    let file = |kind, name: &str, mime: &str, text: &str| {
+        Incoming::private(&ann(), text).with_file(kind, name, mime, format!("bytes of {name}"))
+    };
+    let table = [
+        (file(FileKind::Photo, "x.jpg", "", "see"), "see\n[image: /media/image.jpg]", Some("image/jpeg")),
+        (file(FileKind::Voice, "x.ogg", "audio/ogg", ""), "[voice: /media/voice.ogg]", None),
+        (file(FileKind::Audio, "song.mp3", "audio/mpeg", ""), "[audio: /media/song.mp3]", None),
+        (file(FileKind::Video, "film.mp4", "video/mp4", ""), "[video: /media/film.mp4]", None),
+        (file(FileKind::Animation, "cat.gif.mp4", "video/mp4", ""), "[animation: /media/cat.gif.mp4]", None),
+        (file(FileKind::Document, "notes.txt", "text/plain", ""), "[file: /media/notes.txt]", None),
+        (file(FileKind::Document, "scan.png", "image/png", ""), "[image: /media/scan.png]", Some("image/png")),
+    ];
+    for (incoming, content, image) in table {
+        let message = arrivals(&running, [incoming]).await.remove(0);
+        let location = content.rsplit(": ").next().unwrap().trim_end_matches(']');
+        let media = image.map(|mime| MediaRef { location: location.to_owned(), mime: Some(mime.to_owned()) });
+        assert_eq!((message.content.as_str(), message.media), (content, media.into_iter().collect()));
+    }
+    let kept = running.assistant.seen().kept;
+    assert_eq!(kept[5].1, "notes.txt");
+    assert_eq!(kept[5].3, b"bytes of notes.txt");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_had_is_said_so() {
+    let running = Running::start(json!({})).await;
+    let file =
+        |bytes: Vec<u8>| Incoming::private(&ann(), "see").with_file(FileKind::Document, "a.txt", "text/plain", bytes);
+    let message = arrivals(&running, [file(vec![0; 1001])]).await.remove(0);
+    assert_eq!((message.content.as_str(), running.fake.calls_of("getFile").len()), ("see\n[file: download failed]", 0));
+    running.fake.fail_next("getFile", Fault::bad_gateway());
+    let message = arrivals(&running, [file(vec![0; 9])]).await.remove(0);
+    assert_eq!(message.content, "see\n[file: download failed]");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn an_album_is_one_message() {
+    let running = Running::start(json!({})).await;
+    let photo = |text: &str| {
+        Incoming::private(&ann(), text).with_file(FileKind::Photo, "a.jpg", "image/jpeg", "JPEG").in_album("9")
+    };
+    let first = running.fake.push(photo("our trip"));
+    let last = running.fake.push(photo(""));
+    running.fake.push(Incoming::private(&ann(), "between"));
+    let straggler = running.fake.push(photo("the end"));
+    running.fake.wait_for_acknowledged(straggler).await.unwrap();
+    let arrived = arrivals(&running, []).await;
+    assert!(arrived.is_empty());
+    let seen = running.assistant.seen().arrived;
+    let contents: Vec<_> = seen.iter().map(|(message, _)| message.content.as_str()).collect();
+    let image = "[image: /media/image.jpg]";
+    let album = format!("our trip\nthe end\n{image}\n{image}\n{image}");
+    assert_eq!(contents, [album.as_str(), "between", "that was all"]);
+    assert_eq!(seen[0].0.id, Some(MessageId::from(first.message_id.to_string())));
+    assert_eq!(seen[0].0.media.len(), 3);
+    assert!(running.fake.is_acknowledged(last));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn edits_are_ignored_and_people_are_told_once() {
+    let running = Running::start(json!({})).await;
+    running.hello().await;
+    for text in ["hello!", "hello?"] {
+        running.fake.edit(7, 1, text).unwrap();
+    }
+    assert_eq!(arrivals(&running, []).await, []);
+    assert_eq!(running.fake.texts_in(7), ["Edited messages are ignored; send a new one."]);
+    let strange = running.fake.push(Incoming::private(&mallory(), "x"));
+    let group = running.fake.push(Incoming::group(-42, &ann(), format!("@{BOT_USERNAME} x")));
+    running.fake.edit(66, strange.message_id, "y").unwrap();
+    running.fake.edit(-42, group.message_id, "y").unwrap();
+    assert_eq!(arrivals(&running, []).await.len(), 1);
+    assert_eq!(running.fake.sent().len(), 1, "neither strangers nor groups are told");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_worked_on_carries_the_reaction_until_the_reply() {
+    let running = Running::start(json!({"reactEmoji": "👀"})).await;
+    let inbound = running.hello().await;
+    running.fake.wait_for_calls("setMessageReaction", 1).await.unwrap();
+    assert_eq!(running.fake.reactions(7, 1), ["👀"]);
+    running.channel.send(&reply(&inbound, "done")).await.unwrap();
+    running.fake.wait_for_calls("setMessageReaction", 2).await.unwrap();
+    assert_eq!(running.fake.reactions(7, 1), Vec::<String>::new());
+    running.assistant.will_answer([Admission::Duplicate]);
+    arrivals(&running, [Incoming::private(&ann(), "again")]).await;
+    assert_eq!(running.fake.reactions(7, 3), Vec::<String>::new());
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn what_has_no_text_and_no_file_is_said_in_words() {
+    let fake = TelegramFake::start().await.unwrap();
+    let running = Running::at(fake, &json!({}));
+    running.hello().await;
+    let message = |content: serde_json::Value| {
+        let mut message = json!({
+            "message_id": 50, "date": 1, "from": {"id": 7, "is_bot": false, "first_name": "Ann"},
+            "chat": {"id": 7, "type": "private", "first_name": "Ann"},
+        });
+        message.as_object_mut().unwrap().extend(content.as_object().unwrap().clone());
+        message
+    };
+    let sent = json!({"location": {"latitude": 48.5, "longitude": 9.25}});
+    running.fake.push_raw("message", message(sent));
+    running.fake.push_raw("message", message(json!({"contact": {"phone_number": "+1", "first_name": "Bo"}})));
+    running.fake.push_raw("message", message(json!({"delete_chat_photo": true})));
+    let contents: Vec<_> = arrivals(&running, []).await.into_iter().map(|message| message.content).collect();
+    assert_eq!(contents, ["[location: 48.5, 9.25]", "[contact: Bo +1]"]);
+    running.stop().await;
+}

@@ -1,0 +1,197 @@
+//! Replies, files, errors.
+
+use std::time::Duration;
+
+use nanobot_channel::{
+    Button, DeliveryContext, DeliveryGuarantee, Dialect, Measure, MediaRef, MessageId, OutboundPart, SendRecovery,
+    TextStyle,
+};
+use nanobot_testkit::telegram::{Fault, Incoming, SentMessage};
+use serde_json::json;
+
+use crate::support::{GROUP, Running, ann, reply, with};
+
+#[tokio::test]
+async fn the_channel_says_what_it_wants_and_gives() {
+    let running = Running::start(json!({})).await;
+    let style = TextStyle { dialect: Dialect::TelegramHtml, measure: Measure::Utf16, limit: 4000 };
+    assert_eq!((running.channel.text_style(), running.channel.guarantee()), (style, DeliveryGuarantee::BestEffort));
+    assert!(running.channel.drafts().is_some() && running.channel.typing().is_some());
+    running.stop().await;
+    assert!(Running::start(json!({"streaming": false})).await.channel.drafts().is_none());
+}
+
+#[tokio::test]
+async fn markup_is_sent_and_plain_text_where_it_is_refused() {
+    let running = Running::start(json!({})).await;
+    let inbound = running.hello().await;
+    let part = |text: &str, plain: &str| OutboundPart { plain: plain.to_owned(), ..reply(&inbound, text) };
+    let sent = running.channel.send(&part("<b>1</b> &lt; 2", "1 < 2")).await.unwrap();
+    assert_eq!(sent.message_id, Some(MessageId::from("2")));
+    running.channel.send(&part("<h1>1</h1>", "# 1")).await.unwrap();
+    let shown: Vec<_> =
+        running.fake.sent().into_iter().map(|sent| (sent.text, sent.parse_mode, sent.reply_to)).collect();
+    let row = |text: &str, mode: &str| (text.to_owned(), mode.to_owned(), None);
+    assert_eq!(shown, [row("1 < 2", "HTML"), row("# 1", "")]);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn the_first_part_quotes_if_it_shall_also_what_is_gone() {
+    let running = Running::start(json!({"replyToMessage": true})).await;
+    let inbound = running.hello().await;
+    let second = OutboundPart { index: 1, count: 2, ..reply(&inbound, "two") };
+    running.channel.send(&OutboundPart { count: 2, ..reply(&inbound, "one") }).await.unwrap();
+    running.channel.send(&second).await.unwrap();
+    let gone = with(reply(&inbound, "three"), |message| message.delivery.reply_to = Some("4711".into()));
+    running.channel.send(&gone).await.unwrap();
+    let quoted: Vec<_> = running.fake.sent().into_iter().map(|sent| sent.reply_to).collect();
+    assert_eq!(quoted, [Some(1), None, None]);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn files_go_first_each_in_its_own_way() {
+    let running = Running::start(json!({})).await;
+    let inbound = running.hello().await;
+    let folder = tempfile::tempdir().unwrap();
+    let names = ["a.JPG", "b.ogg", "c.mp3", "d.mp4", "e.pdf"];
+    let mut media = Vec::new();
+    for name in names {
+        let path = folder.path().join(name);
+        std::fs::write(&path, name).unwrap();
+        media.push(MediaRef::new(path.to_str().unwrap()));
+    }
+    media.push(MediaRef::new("https://pictures.test/cat.png"));
+    media.push(MediaRef::new(folder.path().join("missing.txt").to_str().unwrap()));
+    running.channel.send(&with(reply(&inbound, "here"), |message| message.media = media)).await.unwrap();
+    let row = |sent: SentMessage| match sent.file {
+        Some(file) => (format!("{:?} {}", file.kind, file.name), String::from_utf8(file.bytes.to_vec()).unwrap()),
+        None => (sent.text, sent.parse_mode),
+    };
+    let shown: Vec<_> = running.fake.sent().into_iter().map(row).collect();
+    let expected = [
+        ("Photo a.JPG", "a.JPG"),
+        ("Voice b.ogg", "b.ogg"),
+        ("Audio c.mp3", "c.mp3"),
+        ("Video d.mp4", "d.mp4"),
+        ("Document e.pdf", "e.pdf"),
+        ("Photo https://pictures.test/cat.png", ""),
+        ("[Failed to send: missing.txt]", ""),
+        ("here", "HTML"),
+    ];
+    assert_eq!(shown, expected.map(|(what, content)| (what.to_owned(), content.to_owned())));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_part_that_is_tried_again_does_not_repeat_its_files() {
+    let running = Running::start(json!({})).await;
+    let inbound = running.hello().await;
+    let media = ["https://a.test/a.png", "https://a.test/b.png"].map(MediaRef::new).to_vec();
+    let part = with(reply(&inbound, "here"), |message| message.media = media);
+    running.fake.fail_next("sendMessage", Fault::bad_gateway());
+    running.channel.send(&part).await.unwrap_err();
+    running.channel.send(&part).await.unwrap();
+    assert_eq!(running.fake.sent().len(), 3);
+    running
+        .fake
+        .fail_next("sendPhoto", Fault::Status(400, "Bad Request: wrong type of the web page content".to_owned()));
+    running.channel.send(&part).await.unwrap();
+    assert_eq!(running.fake.sent()[3].text, "[Failed to send: a.png]", "a whole new message begins at its first file");
+    assert_eq!(running.fake.sent().len(), 6);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn choices_follow_the_last_part() {
+    let running = Running::start(json!({})).await;
+    let inbound = running.hello().await;
+    let button = |label: &str| Button { label: label.to_owned() };
+    let rows = vec![vec![button("yes"), button("<no>")], vec![button("later")]];
+    let first = with(OutboundPart { count: 2, ..reply(&inbound, "one") }, |message| message.buttons = rows);
+    running.channel.send(&first).await.unwrap();
+    running.channel.send(&OutboundPart { index: 1, text: "two".into(), plain: "two".into(), ..first }).await.unwrap();
+    assert_eq!(running.fake.texts_in(7), ["one", "two\n\n[yes] [<no>]\n[later]"]);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn every_failure_says_what_follows_and_comes_at_once() {
+    let running = Running::start(json!({})).await;
+    let inbound = running.hello().await;
+    let status = |code, text: &str| Fault::Status(code, text.to_owned());
+    let retry = |seconds| SendRecovery::Retry { after: Some(Duration::from_secs(seconds)) };
+    let table = [
+        (Fault::RetryAfter(7), "rate limited for 7000 ms", retry(7)),
+        (
+            Fault::bad_gateway(),
+            "the platform cannot be reached: Bad Gateway (code 502)",
+            SendRecovery::Retry { after: None },
+        ),
+        (
+            Fault::unauthorized(),
+            "the platform refuses the credentials: Unauthorized (code 401); check the token",
+            SendRecovery::GiveUp,
+        ),
+        (
+            status(403, "Forbidden: bot was blocked by the user"),
+            "cannot deliver there: Forbidden: bot was blocked by the user (code 403)",
+            SendRecovery::GiveUp,
+        ),
+        (
+            status(400, "Bad Request: chat not found"),
+            "cannot deliver there: Bad Request: chat not found (code 400)",
+            SendRecovery::GiveUp,
+        ),
+        (
+            status(400, "Bad Request: message is too long"),
+            "too large for the platform: Bad Request: message is too long (code 400)",
+            SendRecovery::GiveUp,
+        ),
+        (Fault::DropAfterEffect, "unknown whether the platform took it: ", SendRecovery::Uncertain),
+    ];
+    let began = std::time::Instant::now();
+    for (fault, text, recovery) in table {
+        running.fake.fail_next("sendMessage", fault);
+        let error = running.channel.send(&reply(&inbound, "x")).await.unwrap_err();
+        assert!(error.to_string().starts_with(text), "{error}");
+        assert_eq!(error.recovery(), recovery, "{error}");
+    }
+    assert!(began.elapsed() < Duration::from_secs(8), "a client that waits inside takes 10 s for the 502 alone");
+    let nowhere = with(reply(&inbound, "x"), |message| message.chat_id = "Ann".into());
+    let error = running.channel.send(&nowhere).await.unwrap_err();
+    assert_eq!(error.to_string(), "cannot deliver there: `Ann` is no id of a Telegram chat");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn no_answer_in_time_is_of_unknown_outcome() {
+    let running = Running::start(json!({"requestTimeout": 0.5})).await;
+    let inbound = running.hello().await;
+    running.fake.fail_next("sendMessage", Fault::HangAfterEffect);
+    let error = running.channel.send(&reply(&inbound, "x")).await.unwrap_err();
+    assert_eq!(error.recovery(), SendRecovery::Uncertain, "{error}");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn typing_is_shown_in_the_topic() {
+    let running = Running::start(json!({"groupPolicy": "open"})).await;
+    running.fake.push(Incoming::group(GROUP, &ann(), "hello").in_topic(5));
+    let inbound = running.assistant.message(1).await;
+    let typing = running.channel.typing().unwrap();
+    assert_eq!(typing.lasts(), Duration::from_secs(5));
+    typing.show(&inbound.chat_id, &inbound.delivery).await.unwrap();
+    typing.show(&inbound.chat_id, &DeliveryContext::default()).await.unwrap();
+    let params: Vec<_> = running.fake.calls_of("sendChatAction").into_iter().map(|call| call.params).collect();
+    let expected = [
+        json!({"chat_id": GROUP, "action": "typing", "message_thread_id": 5}),
+        json!({"chat_id": GROUP, "action": "typing"}),
+    ];
+    assert_eq!(params, expected);
+    let gone = DeliveryContext { thread: Some("6".to_owned()), ..DeliveryContext::default() };
+    let error = typing.show(&inbound.chat_id, &gone).await.unwrap_err();
+    assert_eq!(error.to_string(), "cannot deliver there: Bad Request: message thread not found (code 400)");
+    running.stop().await;
+}

@@ -1,0 +1,112 @@
+//! The token is seen nowhere.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use nanobot_channel::{ChannelFactory as _, RawConfig};
+use nanobot_channel_telegram::TelegramFactory;
+use nanobot_testkit::TelegramFake;
+use nanobot_testkit::telegram::{Fault, FileKind, Incoming, TOKEN};
+use serde_json::json;
+use tracing_subscriber::fmt::MakeWriter;
+
+use crate::support::{Running, ann, channel, reply};
+
+/// Collects what is logged.
+#[derive(Clone, Debug, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Log {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        self.clone()
+    }
+}
+
+#[tokio::test]
+async fn no_error_and_no_log_line_shows_the_token() {
+    let log = Log::default();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
+        .with_writer(log.clone());
+    let guard = tracing::subscriber::set_default(subscriber.finish());
+    let running = Running::start(json!({"reactEmoji": "👀"})).await;
+    let inbound = running.hello().await;
+    let mut texts = Vec::new();
+    let key = TOKEN.split_once(':').unwrap().1;
+    for fault in [
+        Fault::Drop,
+        Fault::DropAfterEffect,
+        Fault::bad_gateway(),
+        Fault::Status(400, format!("Bad Request: bot{TOKEN} is odd")),
+        Fault::Status(400, format!("Bad Request: {key} is odd")),
+    ] {
+        running.fake.fail_next("sendMessage", fault);
+        let error = running.channel.send(&reply(&inbound, "x")).await.unwrap_err();
+        texts.push(format!("{error} {error:?}"));
+    }
+    running.fake.fail_next("getFile", Fault::Drop);
+    running.fake.push(Incoming::private(&ann(), "see").with_file(FileKind::Photo, "a.jpg", "image/jpeg", "JPEG"));
+    running.assistant.message(2).await;
+    texts.push(format!("{:?}", running.channel));
+    running.fake.revoke_token();
+    running.fake.push(Incoming::private(&ann(), "wakes the poll"));
+    let (_, error) = running.end().await;
+    texts.push(format!("{error} {error:?}"));
+    let nowhere = json!({"apiBase": "http://127.0.0.1:9"});
+    let fake = TelegramFake::start().await.unwrap();
+    let error = channel(&fake, &nowhere).send(&reply(&inbound, "x")).await.unwrap_err();
+    texts.push(format!("{error} {error:?}"));
+    assert!(matches!(error, nanobot_channel::ChannelError::Unavailable(_)), "{error}");
+    drop(guard);
+    texts.push(String::from_utf8(log.0.lock().unwrap().clone()).unwrap());
+    assert!(texts.last().unwrap().contains("receiving from Telegram"), "the log was collected");
+    for text in texts {
+        assert!(!text.contains(key), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_work_is_refused_before_anything_is_opened() {
+    let table = [
+        (json!({"token": ""}), "token: is empty: put the token here that @BotFather gave for the bot"),
+        (
+            json!({"token": TOKEN, "apiBase": "telegram"}),
+            "apiBase: is no address; write one like https://api.telegram.org",
+        ),
+        (
+            json!({"token": TOKEN, "proxy": "http://me:s3cret@"}),
+            "proxy: is no address of a proxy; write one like http://host:3128 or socks5://host:1080",
+        ),
+    ];
+    for (section, text) in table {
+        let error = TelegramFactory.create("telegram".into(), &RawConfig::new(section)).unwrap_err();
+        assert_eq!(error.to_string(), text);
+    }
+}
+
+#[tokio::test]
+async fn a_proxy_of_its_own_or_of_all_is_used() {
+    let fake = TelegramFake::start().await.unwrap();
+    for (own, shared) in [(json!(fake.api_base()), None), (json!(null), Some(fake.api_base()))] {
+        // The name resolves nowhere: only a proxy can know it. The fake answers in its place.
+        let section = json!({"token": TOKEN, "apiBase": "http://telegram.invalid", "proxy": own});
+        let config = RawConfig { proxy: shared, ..RawConfig::new(section) };
+        let channel = TelegramFactory.create("telegram".into(), &config).unwrap();
+        let before = fake.calls().len();
+        channel.typing().unwrap().show(&"1".into(), &nanobot_channel::DeliveryContext::default()).await.unwrap_err();
+        assert_eq!(fake.calls().len(), before + 1);
+    }
+}
