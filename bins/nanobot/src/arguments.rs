@@ -1,0 +1,220 @@
+//! The command line, as clap reads it.
+//!
+//! Decision: only shapes and help texts are here; what a command does is in `commands`. Parsing builds
+//! nothing, so that `--help` and `--version` cost what a process costs.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+const AFTER_HELP: &str = "\
+Exit codes: 0 done; 1 the turn or the operation failed; 2 wrong usage or configuration;
+129, 130, 143 ended by a hangup, by Ctrl-C, by a request to terminate.
+
+Without a configured model, `nanobot agent` uses a local model server if one runs, and the built-in
+demo otherwise. Files are under ~/.nanobot, or where NANOBOT_HOME says.";
+
+/// A self-hosted personal AI assistant.
+#[derive(Debug, Parser)]
+#[command(name = "nanobot", disable_version_flag = true, after_help = AFTER_HELP)]
+pub(crate) struct Cli {
+    /// Print the version
+    #[arg(short = 'v', long = "version")]
+    pub(crate) version: bool,
+    #[command(flatten)]
+    pub(crate) places: Places,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// Where configuration and workspace are; every command understands these.
+#[derive(Debug, Args)]
+pub(crate) struct Places {
+    /// Configuration file; its directory holds state, logs and media
+    #[arg(short, long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Workspace directory, instead of the configured one
+    #[arg(short, long, global = true, value_name = "DIR")]
+    pub(crate) workspace: Option<String>,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Create or refresh the configuration and the workspace
+    Onboard(OnboardArguments),
+    /// Talk to the assistant
+    Agent(AgentArguments),
+    /// Run the gateway: channels, health endpoint, assistant
+    Gateway(GatewayArguments),
+    /// Show how things are set up
+    Status {
+        /// As JSON, for programs
+        #[arg(long)]
+        json: bool,
+    },
+    /// List, show and export conversations
+    #[command(subcommand)]
+    Sessions(SessionsCommand),
+    /// Show the configuration and where each value comes from
+    #[command(subcommand)]
+    Config(ConfigCommand),
+}
+
+/// Options of `onboard`.
+#[derive(Debug, Args)]
+pub(crate) struct OnboardArguments {
+    /// Only say what would be read, kept, ignored and created
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Keep all values of an existing configuration and add what is missing, without asking
+    #[arg(long, conflicts_with = "overwrite")]
+    pub(crate) refresh: bool,
+    /// Replace an existing configuration by the defaults (a copy is kept), without asking
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+}
+
+/// Options of `agent`.
+#[derive(Debug, Args)]
+pub(crate) struct AgentArguments {
+    /// Say this, print the reply and leave
+    #[arg(short, long, value_name = "TEXT")]
+    pub(crate) message: Option<String>,
+    /// The conversation to go on with
+    #[arg(short, long, value_name = "KEY", default_value = "cli:direct")]
+    pub(crate) session: String,
+    /// Render Markdown on a terminal (the default)
+    #[arg(long, overrides_with = "no_markdown")]
+    markdown: bool,
+    /// Show replies as they were written
+    #[arg(long, overrides_with = "markdown")]
+    no_markdown: bool,
+    /// Show the log on standard error
+    #[arg(long, overrides_with = "no_logs")]
+    logs: bool,
+    /// No log (the default)
+    #[arg(long, overrides_with = "logs")]
+    no_logs: bool,
+    /// Use the built-in demo model, whatever is configured
+    #[arg(long)]
+    pub(crate) demo: bool,
+}
+
+impl AgentArguments {
+    /// Whether Markdown is to be rendered where that makes sense.
+    pub(crate) fn renders_markdown(&self) -> bool {
+        self.markdown || !self.no_markdown
+    }
+
+    /// Whether the log is to be shown.
+    pub(crate) fn shows_logs(&self) -> bool {
+        self.logs && !self.no_logs
+    }
+}
+
+/// Options of `gateway`.
+#[derive(Debug, Args)]
+pub(crate) struct GatewayArguments {
+    /// Port of the health endpoint, instead of the configured one
+    #[arg(short, long)]
+    pub(crate) port: Option<u16>,
+    /// Log in detail
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+    /// Log to standard error as JSON, one object a line
+    #[arg(long)]
+    pub(crate) json_logs: bool,
+}
+
+/// What can be done with conversations.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// All conversations, the latest first
+    List,
+    /// Print a conversation
+    Show {
+        /// The conversation, as `sessions list` names it
+        key: String,
+    },
+    /// Write a conversation to standard output or a new file
+    Export {
+        /// The conversation, as `sessions list` names it
+        key: String,
+        /// The form
+        #[arg(long, value_enum, default_value_t = ExportFormat::Jsonl)]
+        format: ExportFormat,
+        /// The file; it must not exist yet
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+}
+
+/// Forms of an exported conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// One JSON object a line, as sessions are stored
+    Jsonl,
+    /// Markdown, to be read
+    Md,
+}
+
+/// What can be asked of the configuration.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// The file in use
+    Path,
+    /// Everything in force, secrets hidden
+    Show,
+    /// Who set a key, and what else was said about it
+    Explain {
+        /// A key such as `agents.defaults.model`, or a section
+        key: String,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    fn agent(arguments: &[&str]) -> AgentArguments {
+        let arguments = ["nanobot", "agent"].iter().chain(arguments);
+        match Cli::try_parse_from(arguments).unwrap().command {
+            Some(Command::Agent(arguments)) => arguments,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_last_of_two_opposite_flags_counts() {
+        for (arguments, markdown, logs) in [
+            (&[][..], true, false),
+            (&["--no-markdown", "--logs"], false, true),
+            (&["--no-markdown", "--markdown"], true, false),
+            (&["--markdown", "--no-markdown"], false, false),
+            (&["--logs", "--no-logs"], true, false),
+            (&["--no-logs", "--logs"], true, true),
+        ] {
+            let parsed = agent(arguments);
+            assert_eq!((parsed.renders_markdown(), parsed.shows_logs()), (markdown, logs), "{arguments:?}");
+        }
+    }
+
+    #[test]
+    fn places_are_understood_before_and_behind_a_command() {
+        for arguments in
+            [["nanobot", "-c", "a.json", "-w", "b", "status"], ["nanobot", "status", "-c", "a.json", "-w", "b"]]
+        {
+            let parsed = Cli::try_parse_from(arguments).unwrap();
+            assert_eq!(parsed.places.config, Some(PathBuf::from("a.json")));
+            assert_eq!(parsed.places.workspace.as_deref(), Some("b"));
+        }
+    }
+}

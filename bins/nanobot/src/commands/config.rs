@@ -1,0 +1,35 @@
+//! `nanobot config`: the file in use, what is in force, and who said so.
+
+use std::process::ExitCode;
+
+use nanobot_config::{Environment, Paths};
+use nanobot_runtime::{LoadOptions, load};
+
+use crate::arguments::ConfigCommand;
+use crate::failure::Failure;
+use crate::{output, serve};
+
+/// Answers a question about the configuration.
+///
+/// # Errors
+/// When the configuration cannot be read, or has no such key.
+pub(crate) fn config(options: &LoadOptions, command: &ConfigCommand) -> Result<ExitCode, Failure> {
+    match command {
+        // Works without a readable file, which is when one wants to know where it is.
+        ConfigCommand::Path => {
+            let paths = Paths::resolve(&Environment::of_process(), options.config.as_deref())?;
+            output::line(&paths.config_file.display().to_string())?;
+        }
+        ConfigCommand::Show => {
+            let config = load(options)?;
+            serve::warn_of_findings(&config);
+            output::line(&serde_json::to_string_pretty(&config.show()).map_err(std::io::Error::from)?)?;
+        }
+        ConfigCommand::Explain { key } => {
+            let explanations = load(options)?.explain(key)?;
+            let texts: Vec<String> = explanations.iter().map(ToString::to_string).collect();
+            output::line(&texts.join("\n"))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

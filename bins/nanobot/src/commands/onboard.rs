@@ -1,0 +1,65 @@
+//! `nanobot onboard`: configuration and workspace, made or refreshed.
+
+use std::io::{self, BufRead as _};
+use std::process::ExitCode;
+
+use nanobot_config::Config;
+use nanobot_runtime::{LoadOptions, OnboardMode, OnboardReport, load, plan_onboarding};
+
+use super::block_on;
+use crate::arguments::OnboardArguments;
+use crate::failure::Failure;
+use crate::output;
+
+/// Prepares a home, or only says what that would do.
+///
+/// # Errors
+/// When the configuration cannot be read or written, or the workspace cannot be made.
+pub(crate) fn onboard(options: &LoadOptions, arguments: &OnboardArguments) -> Result<ExitCode, Failure> {
+    let config = load_or_new(options)?;
+    if arguments.dry_run {
+        output::line(&plan_onboarding(&config)?.to_string())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mode = mode(&config, arguments)?;
+    let report = block_on(async { Ok(nanobot_runtime::onboard(&config, mode).await?) })?;
+    output::write(&describe(&report))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A file that `--config` names need not exist yet: this is the command that makes it.
+fn load_or_new(options: &LoadOptions) -> Result<Config, Failure> {
+    Ok(load(options)?)
+}
+
+fn mode(config: &Config, arguments: &OnboardArguments) -> Result<OnboardMode, Failure> {
+    if arguments.overwrite {
+        return Ok(OnboardMode::Overwrite);
+    }
+    if arguments.refresh || !config.has_file() || !output::is_interactive() {
+        return Ok(OnboardMode::Refresh);
+    }
+    let file = config.paths().config_file.display();
+    output::write(&format!(
+        "{file} exists. Replace it by the defaults? A copy is kept. [y = replace, N = keep values and add what is missing] "
+    ))?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    let replaces = matches!(answer.trim().to_lowercase().as_str(), "y" | "yes");
+    Ok(if replaces { OnboardMode::Overwrite } else { OnboardMode::Refresh })
+}
+
+fn describe(report: &OnboardReport) -> String {
+    let mut lines = Vec::new();
+    lines.extend(report.first_visit.as_ref().map(ToString::to_string));
+    let file = report.config_file.display();
+    lines.push(if report.written { format!("✓ Wrote {file}") } else { format!("✓ {file} needed nothing") });
+    lines.extend(report.backup.as_ref().map(|backup| format!("  The file as it was: {}", backup.display())));
+    lines.push(format!("✓ Workspace {}", report.workspace.display()));
+    lines.extend(report.created.iter().map(|path| format!("  Created {}", path.display())));
+    lines.push("Next:".to_owned());
+    lines.push(format!("  1. Put an API key into {file} (providers.<name>.apiKey), or start a local model server."));
+    lines.push("  2. Talk: nanobot agent".to_owned());
+    lines.push("  3. Connect a chat: enable a channel there, then nanobot gateway".to_owned());
+    lines.join("\n") + "\n"
+}

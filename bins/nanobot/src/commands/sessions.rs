@@ -1,0 +1,100 @@
+//! `nanobot sessions`: conversations listed, shown, exported. Reads only; works beside a gateway.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use nanobot_runtime::session::{ReadFrom, Seq, SessionInfo, SessionStore, SessionView};
+use nanobot_runtime::types::{SessionKey, Timestamp};
+use nanobot_runtime::{LoadOptions, load, session_store};
+
+use super::{block_on, transcript};
+use crate::arguments::{ExportFormat, SessionsCommand};
+use crate::failure::{Failure, chain};
+use crate::output;
+
+/// Answers a question about conversations.
+///
+/// # Errors
+/// When there is no such conversation, or it cannot be read or written out.
+pub(crate) fn sessions(options: &LoadOptions, command: SessionsCommand) -> Result<ExitCode, Failure> {
+    let store = session_store(&load(options)?)?;
+    match command {
+        SessionsCommand::List => {
+            let sessions = block_on(list(&store))?;
+            output::write(&table(&sessions))?;
+        }
+        SessionsCommand::Show { key } => {
+            let (_, view) = block_on(find(&store, &key))?;
+            output::write(&transcript::for_people(&view))?;
+        }
+        SessionsCommand::Export { key, format, output: file } => {
+            let (info, view) = block_on(find(&store, &key))?;
+            let text = match format {
+                ExportFormat::Jsonl => transcript::as_json_lines(&info, &view)?,
+                ExportFormat::Md => transcript::as_markdown(&info, &view),
+            };
+            match file {
+                Some(file) => write_new(&file, &text)?,
+                None => output::write(&text)?,
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn list(store: &Arc<dyn SessionStore>) -> Result<Vec<SessionInfo>, Failure> {
+    store.list().await.map_err(|error| {
+        Failure::new(chain(&error), "Check that you may read the workspace; `nanobot status` shows where it is.")
+    })
+}
+
+/// The session of that name; a name without a colon is one of the terminal's.
+async fn find(store: &Arc<dyn SessionStore>, name: &str) -> Result<(SessionInfo, SessionView), Failure> {
+    let sessions = list(store).await?;
+    let key = if name.contains(':') { SessionKey::from(name) } else { SessionKey::from(format!("cli:{name}")) };
+    let exact = SessionKey::from(name);
+    let info = [exact, key].iter().find_map(|key| sessions.iter().find(|info| info.key == *key)).cloned();
+    let Some(info) = info else {
+        return Err(Failure::new(
+            format!("there is no conversation `{name}` in this workspace"),
+            "`nanobot sessions list` shows their names.",
+        ));
+    };
+    let view = store
+        .read(&info.key, ReadFrom::Seq(Seq(0)))
+        .await
+        .map_err(|error| Failure::new(chain(&error), "Check the permissions of that file."))?;
+    Ok((info, view))
+}
+
+fn table(sessions: &[SessionInfo]) -> String {
+    if sessions.is_empty() {
+        return "No conversations yet. Begin one: nanobot agent\n".to_owned();
+    }
+    let width = sessions.iter().map(|info| info.key.as_str().chars().count()).max().unwrap_or_default();
+    let time = |at: Option<&Timestamp>| at.map_or_else(|| " ".repeat(16), |at| at.format("%Y-%m-%d %H:%M").to_string());
+    sessions
+        .iter()
+        .map(|info| {
+            let key = output::harmless(info.key.as_str());
+            format!("{key:width$}  {}  {:>6} messages\n", time(info.updated_at.as_ref()), info.messages)
+        })
+        .collect()
+}
+
+/// Writes a file that does not exist yet.
+fn write_new(file: &Path, text: &str) -> Result<(), Failure> {
+    let written = File::create_new(file).and_then(|mut created| {
+        created.write_all(text.as_bytes())?;
+        created.sync_all()
+    });
+    written.map_err(|error| {
+        Failure::new(
+            format!("cannot write {}: {error}", file.display()),
+            "Name a file that does not exist yet, in a directory that you may write to.",
+        )
+    })
+}

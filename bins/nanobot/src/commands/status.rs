@@ -1,0 +1,24 @@
+//! `nanobot status`: how things are set up, without asking any model.
+
+use std::process::ExitCode;
+
+use nanobot_runtime::{LoadOptions, Status, load};
+
+use super::block_on;
+use crate::failure::Failure;
+use crate::output;
+
+/// Prints the status.
+///
+/// # Errors
+/// When the configuration cannot be used.
+pub(crate) fn status(options: &LoadOptions, json: bool) -> Result<ExitCode, Failure> {
+    let config = load(options)?;
+    let status = block_on(async { Ok(Status::of(&config).await?) })?;
+    if json {
+        output::line(&serde_json::to_string_pretty(&status).map_err(std::io::Error::from)?)?;
+    } else {
+        output::line(&status.to_string())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,111 @@
+//! A conversation as text: for a terminal, as Markdown, and as the JSON lines it is stored in.
+
+use nanobot_runtime::session::{Entry, MessageEntry, SessionInfo, SessionView, visible_text};
+use nanobot_runtime::types::{ChatMessage, Map, Timestamp};
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::output::harmless;
+
+/// How much of a tool's result is shown to people.
+const RESULT_LINES: usize = 12;
+
+/// The conversation for a terminal.
+pub(super) fn for_people(view: &SessionView) -> String {
+    messages(view).map(|entry| harmless(&shown(entry, "")) + "\n").collect()
+}
+
+/// The conversation as a Markdown document.
+pub(super) fn as_markdown(info: &SessionInfo, view: &SessionView) -> String {
+    let parts: String = messages(view).map(|entry| shown(entry, "## ") + "\n").collect();
+    format!("# {}\n\n{parts}", info.key)
+}
+
+/// The conversation as session files hold it: a metadata line, then a message a line.
+///
+/// # Errors
+/// When a message cannot be written as JSON, which a message that was read always can.
+pub(super) fn as_json_lines(info: &SessionInfo, view: &SessionView) -> Result<String, Failure> {
+    let time = |at: Option<&Timestamp>| at.map(timestamp);
+    let head = json!({
+        "_type": "metadata",
+        "key": info.key,
+        "created_at": time(info.created_at.as_ref()),
+        "updated_at": time(info.updated_at.as_ref()),
+        "metadata": info.metadata,
+        "last_consolidated": view.cursor,
+    });
+    let mut lines = head.to_string() + "\n";
+    for entry in messages(view) {
+        lines.push_str(&json_line(entry).map_err(std::io::Error::from)?.to_string());
+        lines.push('\n');
+    }
+    Ok(lines)
+}
+
+fn messages(view: &SessionView) -> impl Iterator<Item = &MessageEntry> {
+    view.records.iter().filter_map(|record| match &record.entry {
+        Entry::Message(entry) => Some(entry),
+        Entry::TurnEnded(_) | Entry::Consolidated { .. } | Entry::Reset | Entry::Metadata(_) => None,
+    })
+}
+
+fn json_line(entry: &MessageEntry) -> serde_json::Result<Value> {
+    let mut fields: Map = entry.extra.clone();
+    if let Value::Object(message) = serde_json::to_value(&*entry.message)? {
+        fields.extend(message);
+    }
+    if let ChatMessage::User(user) = &*entry.message
+        && !user.media.is_empty()
+    {
+        fields.insert("media".to_owned(), user.media.iter().map(|media| media.location.as_str()).collect());
+    }
+    if let Some(runtime) = &entry.runtime {
+        fields.insert("_runtime".to_owned(), Value::from(runtime.as_str()));
+    }
+    fields.insert("timestamp".to_owned(), Value::from(timestamp(&entry.at)));
+    Ok(Value::Object(fields))
+}
+
+/// Local time without an offset, as session files have it.
+fn timestamp(at: &Timestamp) -> String {
+    at.with_timezone(&chrono::Local).format("%Y-%m-%dT%H:%M:%S%.6f").to_string()
+}
+
+fn shown(entry: &MessageEntry, heading: &str) -> String {
+    let message = &*entry.message;
+    let who = match message {
+        ChatMessage::System { .. } => "System".to_owned(),
+        ChatMessage::User(_) => "You".to_owned(),
+        ChatMessage::Assistant(_) => "nanobot".to_owned(),
+        ChatMessage::Tool(tool) => {
+            format!("Tool {}", tool.name.as_ref().map_or("(unnamed)", |name| name.as_str()))
+        }
+    };
+    let time = entry.at.format("%Y-%m-%d %H:%M:%S");
+    let mut text = format!("{heading}{who}  {time}\n");
+    let content = match message {
+        ChatMessage::Tool(_) => shortened(&visible_text(message)),
+        ChatMessage::System { .. } | ChatMessage::User(_) | ChatMessage::Assistant(_) => visible_text(message),
+    };
+    if !content.trim().is_empty() {
+        text.push_str(content.trim_end());
+        text.push('\n');
+    }
+    if let ChatMessage::User(user) = message {
+        text.extend(user.media.iter().map(|media| format!("[file: {}]\n", media.location)));
+    }
+    if let ChatMessage::Assistant(assistant) = message {
+        text.extend(assistant.tool_calls.iter().map(|call| format!("↳ {} {}\n", call.name, call.arguments)));
+    }
+    text
+}
+
+fn shortened(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let shown: Vec<&str> = lines.iter().take(RESULT_LINES).copied().collect();
+    match lines.len().saturating_sub(RESULT_LINES) {
+        0 => shown.join("\n"),
+        more => format!("{}\n… ({more} more lines)", shown.join("\n")),
+    }
+}

@@ -1,0 +1,191 @@
+//! The line editor, on a thread of its own so that one can type while the assistant works.
+//!
+//! Decision: what Ctrl-C means is decided here, where it is pressed: it stops what runs, and leaves when
+//! nothing runs or a stop was asked for already. The thread never waits for the conversation, so neither
+//! can block the other.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::thread;
+
+use nanobot_runtime::COMMANDS;
+use rustyline::completion::{Completer, Pair};
+use rustyline::error::ReadlineError;
+use rustyline::history::MemHistory;
+use rustyline::{CompletionType, Config, Context, Editor, ExternalPrinter, Helper, Highlighter, Hinter, Validator};
+use tokio::sync::{mpsc, oneshot};
+
+use super::history::HistoryFile;
+use super::is_farewell;
+
+const PROMPT: &str = "You: ";
+/// Lines that may wait for the conversation.
+const WAITING_LINES: usize = 16;
+
+/// What a person did at the prompt.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Input {
+    /// Typed a line, or pasted several.
+    Line(String),
+    /// Wants the running turn to stop.
+    Stop,
+    /// Wants to leave.
+    Leave,
+}
+
+/// What Ctrl-C means right now.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Work(Arc<AtomicU8>);
+
+const IDLE: u8 = 0;
+const WORKING: u8 = 1;
+const STOPPING: u8 = 2;
+
+impl Work {
+    /// Something was said that will be answered.
+    fn begin(&self) {
+        self.0.store(WORKING, Ordering::SeqCst);
+    }
+
+    /// It was answered.
+    pub(super) fn end(&self) {
+        self.0.store(IDLE, Ordering::SeqCst);
+    }
+
+    /// Ctrl-C: stops what runs, once.
+    fn interrupt(&self) -> Input {
+        match self.0.compare_exchange(WORKING, STOPPING, Ordering::SeqCst, Ordering::SeqCst) {
+            Ok(_) => Input::Stop,
+            Err(_) => Input::Leave,
+        }
+    }
+}
+
+/// Prints above the line that is being edited.
+pub(super) type Printer = Box<dyn ExternalPrinter + Send>;
+
+/// A prompt that is shown.
+pub(super) struct LineEditor {
+    /// What comes from it.
+    pub(super) input: mpsc::Receiver<Input>,
+    /// How to print beside it.
+    pub(super) printer: Printer,
+}
+
+impl LineEditor {
+    /// Shows a prompt. `None` where the terminal is not fit for one.
+    pub(super) async fn open(history: PathBuf, work: Work) -> Option<Self> {
+        let (sender, input) = mpsc::channel(WAITING_LINES);
+        let (ready, printer) = oneshot::channel();
+        thread::spawn(move || {
+            let Some((mut editor, printer)) = editor() else { return };
+            if ready.send(printer).is_ok() {
+                edit(&mut editor, &HistoryFile::new(history), &work, &sender);
+            }
+        });
+        Some(Self { input, printer: printer.await.ok()? })
+    }
+}
+
+type CommandEditor = Editor<CommandHelper, MemHistory>;
+
+fn editor() -> Option<(CommandEditor, Printer)> {
+    let config = Config::builder().completion_type(CompletionType::List).build();
+    let history = MemHistory::with_config(&config);
+    let mut editor = Editor::with_history(config, history).ok()?;
+    editor.set_helper(Some(CommandHelper));
+    let printer = editor.create_external_printer().ok()?;
+    Some((editor, Box::new(printer)))
+}
+
+fn edit(editor: &mut CommandEditor, history: &HistoryFile, work: &Work, sender: &mpsc::Sender<Input>) {
+    for entry in history.entries() {
+        remember(editor, entry);
+    }
+    loop {
+        let input = match editor.readline(PROMPT) {
+            Ok(line) if line.trim().is_empty() => continue,
+            Ok(line) => {
+                if let Err(error) = history.append(&line) {
+                    tracing::debug!(%error, "the line could not be added to the history file");
+                }
+                remember(editor, line.clone());
+                if is_farewell(&line) {
+                    Input::Leave
+                } else {
+                    if !line.trim_start().starts_with('/') {
+                        work.begin();
+                    }
+                    Input::Line(line)
+                }
+            }
+            Err(ReadlineError::Interrupted) => work.interrupt(),
+            Err(ReadlineError::Signal(_)) => continue,
+            Err(_) => Input::Leave,
+        };
+        let leaves = input == Input::Leave;
+        if sender.blocking_send(input).is_err() || leaves {
+            return;
+        }
+    }
+}
+
+fn remember(editor: &mut CommandEditor, line: String) {
+    if let Err(error) = editor.add_history_entry(line) {
+        tracing::debug!(%error, "a line could not be remembered");
+    }
+}
+
+/// Completes slash commands.
+#[derive(Helper, Highlighter, Hinter, Validator)]
+struct CommandHelper;
+
+impl Completer for CommandHelper {
+    type Candidate = Pair;
+
+    fn complete(&self, line: &str, position: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
+        Ok((0, completions(line.get(..position).unwrap_or_default())))
+    }
+}
+
+/// Commands that begin with what was typed.
+fn completions(typed: &str) -> Vec<Pair> {
+    if !typed.starts_with('/') {
+        return Vec::new();
+    }
+    let own = [("/exit", "Leave")];
+    let known = COMMANDS.iter().map(|command| (command.name, command.about)).chain(own);
+    known
+        .filter(|(name, _)| name.starts_with(typed))
+        .map(|(name, about)| Pair { display: format!("{name}  {about}"), replacement: name.to_owned() })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_complete_and_text_does_not() {
+        let names = |typed: &str| -> Vec<String> {
+            completions(typed).into_iter().map(|candidate| candidate.replacement).collect()
+        };
+        assert_eq!(names("/st"), ["/stop", "/status"]);
+        assert_eq!(names("/e"), ["/exit"]);
+        assert_eq!(names("hello /st"), Vec::<String>::new());
+        assert_eq!(names("/stop now"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn control_c_stops_once_and_then_leaves() {
+        let work = Work::default();
+        assert_eq!(work.interrupt(), Input::Leave);
+        work.begin();
+        assert_eq!(work.interrupt(), Input::Stop);
+        assert_eq!(work.interrupt(), Input::Leave);
+        work.begin();
+        work.end();
+        assert_eq!(work.interrupt(), Input::Leave);
+    }
+}

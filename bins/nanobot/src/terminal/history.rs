@@ -1,0 +1,101 @@
+//! The file of lines typed at the prompt, in the format of prompt_toolkit's `FileHistory`.
+//!
+//! An entry is a blank line, `# <local time>`, and each of its lines behind a `+`. The file is shared
+//! with the Python program, so it is only appended to; entries of several programs interleave whole.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+/// How many entries are offered again.
+const OFFERED: usize = 1000;
+
+/// Where typed lines are kept.
+#[derive(Debug)]
+pub(super) struct HistoryFile {
+    path: PathBuf,
+}
+
+impl HistoryFile {
+    /// The file at `path`; it need not exist.
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// The latest entries, the oldest first; none if the file cannot be read.
+    pub(super) fn entries(&self) -> Vec<String> {
+        let bytes = fs::read(&self.path).unwrap_or_default();
+        let mut entries = parse(&String::from_utf8_lossy(&bytes));
+        entries.drain(..entries.len().saturating_sub(OFFERED));
+        entries
+    }
+
+    /// Appends an entry, in one write.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub(super) fn append(&self, entry: &str) -> io::Result<()> {
+        if let Some(directory) = self.path.parent() {
+            fs::create_dir_all(directory)?;
+        }
+        let now = chrono::Local::now().format("%Y-%m-%d %H:%M:%S%.6f");
+        let lines: String = entry.split('\n').map(|line| format!("+{line}\n")).collect();
+        open(&self.path)?.write_all(format!("\n# {now}\n{lines}").as_bytes())
+    }
+}
+
+fn parse(text: &str) -> Vec<String> {
+    let mut entries = Vec::new();
+    let mut entry: Option<String> = None;
+    for line in text.lines() {
+        match (line.strip_prefix('+'), &mut entry) {
+            (Some(line), Some(entry)) => {
+                entry.push('\n');
+                entry.push_str(line);
+            }
+            (Some(line), None) => entry = Some(line.to_owned()),
+            (None, _) => entries.extend(entry.take()),
+        }
+    }
+    entries.extend(entry);
+    entries
+}
+
+/// What people type is for themselves only.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    options.open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_of_the_python_program_are_read() {
+        let file = "\n# 2026-03-16 10:00:00.123456\n+hello\n\n# 2026-03-16 10:01:00.000001\n+two\n+lines\n+\n+你好\n";
+        assert_eq!(parse(file), ["hello", "two\nlines\n\n你好"]);
+        assert_eq!(parse("junk\n"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_is_appended_is_read_again() {
+        let home = tempfile::tempdir().unwrap();
+        let history = HistoryFile::new(home.path().join("history").join("cli_history"));
+        assert_eq!(history.entries(), Vec::<String>::new());
+        history.append("one").unwrap();
+        history.append("two\nlines\n").unwrap();
+        assert_eq!(history.entries(), ["one", "two\nlines\n"]);
+        for number in 0..OFFERED {
+            history.append(&number.to_string()).unwrap();
+        }
+        let entries = history.entries();
+        assert_eq!((entries.len(), entries.first().map(String::as_str)), (OFFERED, Some("0")));
+    }
+}

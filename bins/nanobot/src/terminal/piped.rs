@@ -1,0 +1,104 @@
+//! Lines of a pipe, answered one after the other.
+//!
+//! A line is a message; its reply is printed whole before the next line is said. This is also what a
+//! terminal gets that cannot edit lines.
+
+use std::io::{self, BufRead as _};
+use std::process::ExitCode;
+use std::thread;
+
+use nanobot_config::Config;
+use nanobot_runtime::{Terminal, TerminalEvent, TerminalOptions};
+use tokio::sync::mpsc;
+
+use super::prompt::ended;
+use super::stream::Style;
+use super::view::{Piece, View};
+use super::{is_farewell, model_notice};
+use crate::failure::{FAILED, Failure};
+use crate::output;
+use crate::signals::Signals;
+
+/// Answers the lines of standard input until it ends.
+///
+/// # Errors
+/// When the assistant cannot start, or standard output takes no text.
+pub(crate) async fn answer_lines(config: &Config, options: TerminalOptions) -> Result<ExitCode, Failure> {
+    let terminal = Terminal::start(config, options).await?;
+    if let Some(visit) = terminal.first_visit() {
+        output::note(&visit.to_string());
+    }
+    if let Some(notice) = model_notice(terminal.model()) {
+        output::note(&notice);
+    }
+    answer(terminal).await
+}
+
+/// Answers lines with an assistant that runs. The exit code is 1 if any turn failed.
+///
+/// # Errors
+/// When standard output takes no text.
+pub(super) async fn answer(terminal: Terminal) -> Result<ExitCode, Failure> {
+    let mut signals = Signals::listen()?;
+    let mut terminal = terminal;
+    let mut lines = lines();
+    let outcome = tokio::select! {
+        outcome = exchange(&mut terminal, &mut lines) => outcome,
+        code = signals.next() => return Ok(ExitCode::from(code)),
+    };
+    tokio::select! {
+        () = terminal.shut_down() => outcome,
+        code = signals.next() => Ok(ExitCode::from(code)),
+    }
+}
+
+async fn exchange(terminal: &mut Terminal, lines: &mut mpsc::Receiver<String>) -> Result<ExitCode, Failure> {
+    let mut view = View::whole(if output::is_terminal() { Style::Lines } else { Style::Verbatim });
+    let mut code = ExitCode::SUCCESS;
+    while let Some(line) = lines.recv().await {
+        if line.trim().is_empty() {
+            continue;
+        }
+        if is_farewell(&line) {
+            break;
+        }
+        terminal.say(&line).await?;
+        if !print_reply(terminal, &mut view).await? {
+            code = ExitCode::from(FAILED);
+        }
+    }
+    Ok(code)
+}
+
+/// Prints up to the next reply; whether it is what was asked for.
+async fn print_reply(terminal: &mut Terminal, view: &mut View) -> Result<bool, Failure> {
+    loop {
+        let event = terminal.next().await.ok_or_else(ended)?;
+        for piece in view.show(&event) {
+            match piece {
+                Piece::Reply(text) => output::write(&text)?,
+                Piece::Note(text) => output::note(text.trim_end()),
+            }
+        }
+        if let TerminalEvent::Reply { ok, .. } = event {
+            return Ok(ok);
+        }
+    }
+}
+
+/// The lines of standard input, read when they are wanted. What is not UTF-8 is replaced.
+fn lines() -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel(1);
+    thread::spawn(move || {
+        let mut input = io::stdin().lock();
+        let mut bytes = Vec::new();
+        while matches!(input.read_until(b'\n', &mut bytes), Ok(read) if read > 0) {
+            let line = String::from_utf8_lossy(&bytes).trim_end_matches(['\n', '\r']).to_owned();
+            bytes.clear();
+            if sender.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}

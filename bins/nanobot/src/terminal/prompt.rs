@@ -1,0 +1,137 @@
+//! The conversation at a prompt.
+//!
+//! Replies are printed above the line that is being edited; what is typed while a turn runs steers it.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use nanobot_config::Config;
+use nanobot_runtime::{Terminal, TerminalEvent, TerminalOptions};
+
+use super::editor::{Input, LineEditor, Printer, Work};
+use super::mode::SavedMode;
+use super::model_notice;
+use super::stream::Style;
+use super::view::{Piece, View};
+use crate::failure::Failure;
+use crate::output;
+use crate::signals::Signals;
+
+/// How long the end of a conversation may take.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Talks at a prompt until the person leaves.
+///
+/// # Errors
+/// When the assistant cannot start.
+pub(crate) async fn converse(
+    config: &Config,
+    options: TerminalOptions,
+    renders_markdown: bool,
+) -> Result<ExitCode, Failure> {
+    let terminal = Terminal::start(config, options.clone()).await?;
+    output::write(&banner(&terminal))?;
+    let mode = SavedMode::save();
+    let work = Work::default();
+    let Some(editor) = LineEditor::open(config.paths().history.clone(), work.clone()).await else {
+        return super::piped::answer(terminal).await;
+    };
+    let mut signals = Signals::listen()?;
+    let is_coloured = output::is_coloured();
+    let style = if renders_markdown && is_coloured { Style::Markdown } else { Style::Lines };
+    let mut conversation =
+        Conversation { terminal, view: View::terminal(style, is_coloured), printer: editor.printer, work, commands: 0 };
+    let mut input = editor.input;
+    let code = tokio::select! {
+        outcome = conversation.run(&mut input) => outcome.map(|()| ExitCode::SUCCESS),
+        code = signals.next() => Ok(ExitCode::from(code)),
+    };
+    mode.restore();
+    tokio::select! {
+        () = conversation.terminal.shut_down() => {}
+        () = tokio::time::sleep(FAREWELL) => {}
+        _ = signals.next() => {}
+    }
+    code
+}
+
+fn banner(terminal: &Terminal) -> String {
+    let mut lines = Vec::new();
+    if let Some(visit) = terminal.first_visit() {
+        lines.push(visit.to_string());
+    }
+    lines.push(format!("🐈 nanobot {} · {}", env!("CARGO_PKG_VERSION"), terminal.model()));
+    lines.extend(model_notice(terminal.model()));
+    lines.extend(terminal.created().iter().map(|path| format!("Created {}", path.display())));
+    lines.push("/help lists commands; Ctrl-C stops a running turn; Ctrl-D leaves.".to_owned());
+    lines.join("\n") + "\n\n"
+}
+
+struct Conversation {
+    terminal: Terminal,
+    view: View,
+    printer: Printer,
+    work: Work,
+    /// Commands whose answers are still to come; these end no turn.
+    commands: usize,
+}
+
+impl Conversation {
+    async fn run(&mut self, input: &mut tokio::sync::mpsc::Receiver<Input>) -> Result<(), Failure> {
+        loop {
+            tokio::select! {
+                event = self.terminal.next() => match event {
+                    Some(event) => self.show(&event),
+                    None => return Err(ended()),
+                },
+                typed = input.recv() => match typed {
+                    Some(Input::Line(line)) => self.say(&line).await,
+                    Some(Input::Stop) => self.say("/stop").await,
+                    Some(Input::Leave) | None => return Ok(()),
+                },
+            }
+        }
+    }
+
+    async fn say(&mut self, text: &str) {
+        if text.trim_start().starts_with('/') {
+            self.commands += 1;
+        }
+        if let Err(error) = self.terminal.say(text).await {
+            self.print(format!("{}\n", Failure::from(error)));
+        }
+    }
+
+    fn show(&mut self, event: &TerminalEvent) {
+        if let TerminalEvent::Reply { .. } = event {
+            match self.commands.checked_sub(1) {
+                Some(commands) => self.commands = commands,
+                None => self.work.end(),
+            }
+        }
+        let text: String = self
+            .view
+            .show(event)
+            .into_iter()
+            .map(|piece| match piece {
+                Piece::Reply(text) | Piece::Note(text) => text,
+            })
+            .collect();
+        let ends_reply = matches!(event, TerminalEvent::Reply { .. });
+        self.print(if ends_reply { text + "\n" } else { text });
+    }
+
+    fn print(&mut self, text: String) {
+        if text.is_empty() {
+            return;
+        }
+        if let Err(error) = self.printer.print(text) {
+            tracing::debug!(%error, "the terminal takes no text");
+        }
+    }
+}
+
+/// The assistant ended by itself.
+pub(super) fn ended() -> Failure {
+    Failure::new("the assistant ended", "Start again with --logs to see why.")
+}

@@ -1,0 +1,68 @@
+//! A table whose columns are aligned by what a terminal shows of them.
+
+use unicode_width::UnicodeWidthStr as _;
+
+use super::markdown::{BOLD, styled};
+
+/// A table that is being read, row by row; the first row is its head.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    rows: Vec<Vec<String>>,
+    row: Vec<String>,
+}
+
+impl Table {
+    /// Takes a cell; it may be styled.
+    pub(super) fn end_cell(&mut self, cell: String) {
+        self.row.push(cell);
+    }
+
+    /// Ends a row.
+    pub(super) fn end_row(&mut self) {
+        self.rows.push(std::mem::take(&mut self.row));
+    }
+
+    /// The lines of the table.
+    pub(super) fn lines(self) -> Vec<String> {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or_default();
+        let width = |column: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(column));
+            cells.map(|cell| shown_width(cell)).max().unwrap_or_default()
+        };
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        let mut lines = Vec::with_capacity(self.rows.len() + 1);
+        for (index, row) in self.rows.iter().enumerate() {
+            lines.push(line(row, &widths, index == 0));
+            if index == 0 {
+                let rules: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
+                lines.push(rules.join("─┼─"));
+            }
+        }
+        lines
+    }
+}
+
+fn line(row: &[String], widths: &[usize], is_head: bool) -> String {
+    let cells: Vec<String> = widths
+        .iter()
+        .enumerate()
+        .map(|(column, width)| {
+            let cell = row.get(column).map_or("", String::as_str);
+            let padding = " ".repeat(width.saturating_sub(shown_width(cell)));
+            if is_head { format!("{}{padding}", styled(BOLD, cell)) } else { format!("{cell}{padding}") }
+        })
+        .collect();
+    cells.join(" │ ").trim_end().to_owned()
+}
+
+/// Columns that a terminal gives this text, its styles not counted.
+fn shown_width(text: &str) -> usize {
+    text.split('\u{1b}')
+        .enumerate()
+        .map(|(index, part)| {
+            // Behind an escape comes `[…m`, which shows nothing.
+            let shown = if index == 0 { part } else { part.split_once('m').map_or("", |(_, rest)| rest) };
+            shown.width()
+        })
+        .sum()
+}

@@ -1,0 +1,97 @@
+//! Talking with the demo model: once, in a pipe, and looking at it afterwards.
+
+use serde_json::Value;
+
+use crate::support::{Home, assert_says};
+
+#[tokio::test]
+async fn the_demo_answers_through_real_tools() {
+    let home = Home::new();
+    let run = home.run(&["agent", "--demo", "-m", "what files are here?"]).await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_says(&run.stdout, &["AGENTS.md", "SOUL.md"]);
+    assert_says(&run.stderr, &["Demo model", "↳ list_dir"]);
+    let stored = home.read("workspace/sessions/cli_direct.jsonl");
+    assert_says(&stored, &["what files are here?", "\"list_dir\"", "\"role\":\"tool\""]);
+}
+
+#[tokio::test]
+async fn without_a_model_the_demo_says_how_to_add_one() {
+    for port in [11434, 1234, 8000, 8080] {
+        if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
+            eprintln!("SKIPPED: something listens on port {port}, where a local model server is looked for");
+            return;
+        }
+    }
+    let run = Home::new().run(&["agent", "-m", "hello"]).await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_says(&run.stderr, &["Demo model", "nanobot onboard", "apiKey"]);
+    assert!(!run.stdout.contains("Demo model:"), "notices are not part of the reply: {}", run.stdout);
+}
+
+#[tokio::test]
+async fn lines_of_a_pipe_are_answered_in_order() {
+    let home = Home::new();
+    let input = b"write a note: buy milk\n\nread notes.md\n/help\nexit\nwhat time is it?\n";
+    let run = home.run_with_input(&["agent", "--demo", "-s", "work"], input).await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(home.read("workspace/notes.md").contains("buy milk"));
+    let note = run.stdout.find("buy milk").expect(&run.stdout);
+    let help = run.stdout.find("nanobot commands").expect(&run.stdout);
+    assert!(note < help, "{}", run.stdout);
+    let stored = home.read("workspace/sessions/cli_work.jsonl");
+    assert!(!stored.contains("what time is it?"), "nothing is said after a farewell");
+}
+
+#[tokio::test]
+async fn a_new_conversation_forgets_the_old_one() {
+    let home = Home::new();
+    let run = home.run_with_input(&["agent", "--demo"], b"hello\n/new\n/status\n").await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_says(&run.stdout, &["New session started.", "0 in context"]);
+}
+
+#[tokio::test]
+async fn conversations_are_listed_shown_and_exported() {
+    let home = Home::new();
+    assert_says(&home.run(&["sessions", "list"]).await.stdout, &["No conversations yet"]);
+    home.run(&["agent", "--demo", "-m", "what files are here?"]).await;
+    assert_says(&home.run(&["sessions", "list"]).await.stdout, &["cli:direct", "messages"]);
+
+    for name in ["cli:direct", "direct"] {
+        let shown = home.run(&["sessions", "show", name]).await;
+        assert_eq!(shown.code, 0, "{}", shown.stderr);
+        assert_says(&shown.stdout, &["You ", "what files are here?", "↳ list_dir", "Tool list_dir", "AGENTS.md"]);
+    }
+
+    let exported = home.run(&["sessions", "export", "cli:direct"]).await;
+    let lines: Vec<Value> = exported.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["_type"], "metadata");
+    assert_eq!(lines[0]["key"], "cli:direct");
+    let roles: Vec<&str> = lines[1..].iter().map(|line| line["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["user", "assistant", "tool", "assistant"]);
+    assert!(lines[1..].iter().all(|line| line["timestamp"].is_string()));
+
+    let arguments = ["sessions", "export", "direct", "--format", "md", "-o", "talk.md"];
+    assert_eq!(home.run(&arguments).await.code, 0);
+    let document = std::fs::read_to_string(home.path().parent().unwrap().join("talk.md")).unwrap();
+    assert_says(&document, &["# cli:direct", "## You", "## nanobot", "## Tool list_dir"]);
+    let again = home.run(&arguments).await;
+    assert_eq!(again.code, 1);
+    assert_says(&again.stderr, &["talk.md", "try:"]);
+
+    let unknown = home.run(&["sessions", "show", "cli:nobody"]).await;
+    assert_eq!((unknown.code, unknown.stdout.as_str()), (1, ""));
+    assert_says(&unknown.stderr, &["`cli:nobody`", "nanobot sessions list"]);
+}
+
+#[tokio::test]
+async fn an_exported_conversation_is_a_session_file() {
+    let home = Home::new();
+    home.run(&["agent", "--demo", "-m", "remember that I like tea"]).await;
+    let first = home.run(&["sessions", "export", "cli:direct"]).await.stdout;
+    let other = Home::new();
+    other.write("workspace/sessions/cli_direct.jsonl", &first);
+    let second = other.run(&["sessions", "export", "cli:direct"]).await.stdout;
+    assert_eq!(first.lines().skip(1).collect::<Vec<_>>(), second.lines().skip(1).collect::<Vec<_>>());
+}

@@ -1,0 +1,14 @@
+//! The program as people run it: the built binary, a home of its own, models on loopback.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod basics;
+mod configuration;
+mod conversation;
+mod faults;
+#[cfg(unix)]
+mod gateway;
+mod import;
+mod models;
+#[cfg(unix)]
+mod prompt;
+mod support;

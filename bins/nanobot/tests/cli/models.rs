@@ -1,0 +1,111 @@
+//! Models over HTTP: both shapes, and what goes wrong with them.
+
+use nanobot_testkit::{ModelServer, Reply};
+use serde_json::json;
+
+use crate::support::{Home, assert_says, finish};
+
+/// One turn of two model calls with a tool between them.
+async fn list_files(home: &Home, model: &ModelServer) {
+    model.push(Reply::call("list_dir", &json!({"path": "."})));
+    model.push(Reply::deltas(["There is **AGENTS.md**", " and more.\n", "\nThat is all."]));
+    let run = home.run(&["agent", "-m", "what files are here?"]).await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_eq!(run.stdout, "There is **AGENTS.md** and more.\n\nThat is all.\n");
+    assert_says(&run.stderr, &["↳ list_dir(\".\")"]);
+    assert_eq!(model.violations(), Vec::<String>::new());
+    let requests = model.requests();
+    assert_eq!(requests.len(), 2);
+    assert_says(&requests[1].json.to_string(), &["AGENTS.md", "what files are here?"]);
+}
+
+#[tokio::test]
+async fn an_openai_compatible_server_answers() {
+    let model = ModelServer::with_key("test-key", Vec::<Reply>::new()).await.unwrap();
+    list_files(&Home::with_model(&model.base_url()), &model).await;
+}
+
+#[tokio::test]
+async fn an_anthropic_server_answers() {
+    let model = ModelServer::with_key("test-key", Vec::<Reply>::new()).await.unwrap();
+    let home = Home::new();
+    home.configure(&json!({
+        "agents": {"defaults": {"model": "anthropic/claude-test", "provider": "anthropic"}},
+        "providers": {"anthropic": {"apiKey": "test-key", "apiBase": model.base_url()}},
+    }));
+    list_files(&home, &model).await;
+}
+
+#[tokio::test]
+async fn the_next_turn_remembers_the_one_before() {
+    let model = ModelServer::scripted([Reply::text("Hello, Ann."), Reply::text("Ann.")]).await.unwrap();
+    let home = Home::with_model(&model.base_url());
+    assert_eq!(home.run(&["agent", "-m", "I am Ann."]).await.stdout, "Hello, Ann.\n");
+    assert_eq!(home.run(&["agent", "-m", "Who am I?"]).await.stdout, "Ann.\n");
+    assert_says(&model.requests()[1].json.to_string(), &["I am Ann.", "Hello, Ann.", "Who am I?"]);
+    assert_eq!(model.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_wrong_key_is_told_and_the_message_is_kept() {
+    let model = ModelServer::with_key("another-key", [Reply::text("never")]).await.unwrap();
+    let home = Home::with_model(&model.base_url());
+    let run = home.run(&["agent", "-m", "hello"]).await;
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert_says(&run.stdout.to_lowercase(), &["key"]);
+    assert!(!run.stdout.contains("test-key") && !run.stderr.contains("test-key"));
+    assert_says(&home.read("workspace/sessions/cli_direct.jsonl"), &["hello"]);
+}
+
+#[tokio::test]
+async fn an_unreachable_model_is_told() {
+    let home = Home::with_model("http://127.0.0.1:1/v1");
+    let mut command = home.program();
+    command.args(["agent", "-m", "hello"]).env("NANOBOT_LLM_TIMEOUT_S", "2");
+    let run = finish(command, b"").await;
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert!(!run.stdout.trim().is_empty());
+}
+
+#[tokio::test]
+async fn a_model_that_hangs_is_given_up() {
+    let model = ModelServer::answering(|_| Reply::hang()).await.unwrap();
+    let home = Home::with_model(&model.base_url());
+    let mut command = home.program();
+    command.args(["agent", "-m", "hello"]).env("NANOBOT_LLM_TIMEOUT_S", "2").env("NANOBOT_STREAM_IDLE_TIMEOUT_S", "1");
+    let run = finish(command, b"").await;
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert!(!run.stdout.trim().is_empty());
+}
+
+#[tokio::test]
+async fn an_unknown_tool_and_bad_arguments_are_the_models_business() {
+    let model = ModelServer::scripted([
+        Reply::call("no_such_tool", &json!({})),
+        Reply::call("read_file", &json!({"path": 7, "limit": "many"})),
+        Reply::text("Sorry."),
+    ])
+    .await
+    .unwrap();
+    let run = Home::with_model(&model.base_url()).run(&["agent", "-m", "go"]).await;
+    assert_eq!((run.code, run.stdout.as_str()), (0, "Sorry.\n"), "{}", run.stderr);
+    assert_eq!(model.violations(), Vec::<String>::new());
+    assert_says(&model.requests()[1].json.to_string(), &["no_such_tool", "not found"]);
+}
+
+#[tokio::test]
+async fn an_unknown_provider_stops_with_what_to_try() {
+    let home = Home::new();
+    home.configure(&json!({"agents": {"defaults": {"model": "x", "provider": "nobody"}}}));
+    let run = home.run(&["agent", "-m", "hello"]).await;
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{}", run.stderr);
+    assert_says(&run.stderr, &["nobody", "try:"]);
+}
+
+#[tokio::test]
+async fn a_failed_turn_in_a_pipe_fails_the_run() {
+    let model = ModelServer::scripted([Reply::error(400, "no such model"), Reply::text("Fine.")]).await.unwrap();
+    let run = Home::with_model(&model.base_url()).run_with_input(&["agent"], b"one\ntwo\n").await;
+    assert_says(&run.stdout, &["no such model", "Fine."]);
+    assert_eq!(run.code, 1, "{}", run.stderr);
+}

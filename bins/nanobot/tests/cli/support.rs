@@ -1,0 +1,135 @@
+//! A home of its own and the program in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::Command;
+
+/// No run of the program takes longer.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// What a run of the program did.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// The exit code; -1 if a signal ended it.
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// An empty home.
+pub(crate) struct Home {
+    directory: tempfile::TempDir,
+}
+
+impl Home {
+    pub(crate) fn new() -> Self {
+        Self { directory: tempfile::tempdir().unwrap() }
+    }
+
+    /// A home whose configuration names this OpenAI-compatible server.
+    pub(crate) fn with_model(base: &str) -> Self {
+        let home = Self::new();
+        home.configure(&json!({
+            "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
+            "providers": {"custom": {"apiKey": "test-key", "apiBase": base}},
+        }));
+        home
+    }
+
+    /// The data directory, which holds `config.json`.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.directory.path().join(".nanobot")
+    }
+
+    pub(crate) fn workspace(&self) -> PathBuf {
+        self.path().join("workspace")
+    }
+
+    pub(crate) fn configure(&self, config: &Value) {
+        self.write("config.json", &serde_json::to_string_pretty(config).unwrap());
+    }
+
+    /// Writes a file below the data directory.
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        let path = self.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path().join(name)).unwrap()
+    }
+
+    /// Names of the files in a folder below the data directory, sorted.
+    pub(crate) fn names(&self, folder: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.path().join(folder)).into_iter().flatten();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    /// The program with nothing of this process's environment but where programs are.
+    pub(crate) fn program(&self) -> std::process::Command {
+        self.of(Path::new(env!("CARGO_BIN_EXE_nanobot")))
+    }
+
+    /// Any program in this home.
+    pub(crate) fn of(&self, program: &Path) -> std::process::Command {
+        let mut command = std::process::Command::new(program);
+        command
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.directory.path())
+            .env("TERM", "xterm")
+            .current_dir(self.directory.path());
+        command
+    }
+
+    /// Runs the program without input.
+    pub(crate) async fn run(&self, arguments: &[&str]) -> Run {
+        let mut command = self.program();
+        command.args(arguments);
+        finish(command, b"").await
+    }
+
+    /// Runs the program with this input.
+    pub(crate) async fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> Run {
+        let mut command = self.program();
+        command.args(arguments);
+        finish(command, input).await
+    }
+}
+
+/// Runs a command to its end.
+pub(crate) async fn finish(command: std::process::Command, input: &[u8]) -> Run {
+    let mut command = Command::from(command);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let write = async {
+        // A program that reads no input closes it.
+        drop(stdin.write_all(input).await);
+        drop(stdin);
+    };
+    let ended = async { tokio::join!(write, child.wait_with_output()).1 };
+    let output = tokio::time::timeout(DEADLINE, ended).await.expect("the program ends in time").unwrap();
+    Run {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// Asserts that every one of `parts` is in the text.
+#[track_caller]
+pub(crate) fn assert_says(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is missing in:\n{text}");
+    }
+}
