@@ -106,6 +106,7 @@ impl Parser {
             }
             match next {
                 ' ' | '\t' | '\r' => self.position += 1,
+                '\\' if self.peek_at(1) == Some('\n') => self.position += 2,
                 '\n' => {
                     self.position += 1;
                     script.close(&mut stage, false);
@@ -255,12 +256,14 @@ impl Parser {
 impl Script {
     /// Ends `stage`; the next one reads from it if it `pipes`.
     fn close(&mut self, stage: &mut Stage, pipes: bool) {
-        let next = Stage { piped: pipes, ..Stage::default() };
-        let stage = std::mem::replace(stage, next);
         let empty =
             stage.words.is_empty() && stage.redirects.is_empty() && stage.nested.is_empty() && stage.subshell.is_none();
-        if !empty {
-            self.stages.push(stage);
+        if empty {
+            // A line may end behind a pipe; what follows still reads from it.
+            stage.piped |= pipes;
+        } else {
+            let next = Stage { piped: pipes, ..Stage::default() };
+            self.stages.push(std::mem::replace(stage, next));
         }
     }
 }
@@ -301,6 +304,8 @@ mod tests {
             ("echo $((1+2)) $HOME ${PWD} ${x:-y} # note", "echo … $HOME $PWD …"),
             ("f() { rm x; }; f", "{ rm x; }; f"),
             ("echo 'a;b|c' \"d>e\"", "echo a;b|c d>e"),
+            ("a |\nb; c \\\n d", "a; |b; c d"),
+            ("echo $((1+2)) $((id) ; id)", "echo … … [[id]; id]"),
             ("", ""),
         ];
         for (text, expected) in table {

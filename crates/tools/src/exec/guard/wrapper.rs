@@ -8,7 +8,7 @@ const KEYWORDS: [&str; 14] =
     ["!", "{", "}", "(", "do", "done", "then", "else", "elif", "if", "fi", "while", "until", "esac"];
 
 /// Words that begin a construct whose first stage is no command.
-const CONSTRUCTS: [&str; 5] = ["for", "select", "case", "function", "in"];
+const CONSTRUCTS: [&str; 4] = ["for", "select", "case", "in"];
 
 /// Programs that put circumstances around a command: name, options that take a value in a word of
 /// their own, and how many operands stand before the command.
@@ -60,6 +60,10 @@ pub(super) fn without_prelude(mut arguments: &[Argument]) -> &[Argument] {
         if CONSTRUCTS.contains(&text) {
             return &[];
         }
+        if text == "function" {
+            arguments = rest.get(1..).unwrap_or_default();
+            continue;
+        }
         if !KEYWORDS.contains(&text) && !is_assignment(text) {
             break;
         }
@@ -81,6 +85,7 @@ fn is_assignment(text: &str) -> bool {
 pub(super) fn wrapped<'a>(name: &str, arguments: &'a [Argument]) -> Option<Wrapped<'a>> {
     match name {
         "eval" => return Some(Wrapped::Text(joined(arguments))),
+        "trap" => return arguments.first().map(|script| Wrapped::Text(script.text.clone())),
         "command" if arguments.first().is_some_and(|a| a.text == "-v" || a.text == "-V") => {
             return None;
         }
@@ -151,7 +156,11 @@ fn script_operand(arguments: &[Argument]) -> Option<String> {
 
 /// Whether a shell with these arguments reads its script from its input.
 pub(super) fn reads_script_from_input(arguments: &[Argument]) -> bool {
-    arguments.iter().all(|argument| argument.text.starts_with('-')) && script_operand(arguments).is_none()
+    const INPUTS: [&str; 3] = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
+    let operand = arguments.iter().find(|argument| !argument.text.starts_with('-'));
+    let named = arguments.iter().any(|a| a.text.starts_with('-') && !a.text.starts_with("--") && a.text.contains('s'));
+    let input = operand.is_none_or(|operand| INPUTS.contains(&operand.text.as_str()));
+    script_operand(arguments).is_none() && (named || input)
 }
 
 /// Whether `stage` is a shell that reads its script from its input.

@@ -235,8 +235,10 @@ impl Parser {
         }
     }
 
-    /// Steps over an arithmetic expansion, which may hold substitutions.
+    /// Steps over an arithmetic expansion, which may hold substitutions. One that does not end with
+    /// two parentheses is the substitution of a script that begins with a subshell.
     fn arithmetic(&mut self, nested: &mut Vec<Script>) -> Result<(), Unreadable> {
+        let start = self.position;
         let mut ignored = Word::default();
         let mut open = 2;
         while open > 0 {
@@ -250,6 +252,11 @@ impl Parser {
                 _ => {}
             }
             self.position += 1;
+        }
+        let last = self.position.checked_sub(2).and_then(|at| self.characters.get(at));
+        if last != Some(&')') {
+            self.position = start - 1;
+            nested.push(self.inner()?);
         }
         Ok(())
     }
