@@ -140,9 +140,9 @@ async fn parts_arrive_in_order(harness: impl ChannelHarness) -> anyhow::Result<(
     running.stop().await
 }
 
-async fn stopping_is_quick(mut harness: impl ChannelHarness) -> anyhow::Result<()> {
-    harness.friend_says("hello").await?;
-    let running = Running::start(harness);
+async fn stopping_is_quick(harness: impl ChannelHarness) -> anyhow::Result<()> {
+    let mut running = Running::start(harness);
+    running.harness.friend_says("hello").await?;
     running.arrival(1).await?;
     running.answer(Admission::Accepted);
     running.stop().await

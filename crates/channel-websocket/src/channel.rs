@@ -1,0 +1,200 @@
+//! The channel: listens, and hands messages to the connections that receive a chat.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use nanobot_channel::{
+    Channel, ChannelContext, ChannelError, ChannelFactory, ChannelName, DeliveryGuarantee, Dialect, Drafts, Measure,
+    OutboundKind, OutboundMessage, OutboundPart, RawConfig, Sent, TaskTracker, TextStyle, Value, async_trait,
+};
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::MissedTickBehavior;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
+
+use crate::WebSocketConfig;
+use crate::connection::Host;
+use crate::hub::Hub;
+use crate::protocol::{MessageEvent, ServerEvent};
+
+/// How many clients may be connected at a time.
+const CLIENTS: usize = 256;
+/// How often the listening server says that it lives: a client may not come for days.
+const ALIVE_EVERY: Duration = Duration::from_secs(30);
+/// The pause after the system refused a connection (too many open files, say).
+const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
+/// How long connections have to say goodbye.
+const CLOSE_WITHIN: Duration = Duration::from_millis(1500);
+
+/// The channel `websocket`.
+#[derive(Debug)]
+pub struct WebSocketChannel {
+    name: ChannelName,
+    config: Arc<WebSocketConfig>,
+    hub: Hub,
+    address: watch::Sender<Option<SocketAddr>>,
+}
+
+impl WebSocketChannel {
+    /// A channel that listens once it runs.
+    #[must_use]
+    pub fn new(name: ChannelName, config: WebSocketConfig) -> Self {
+        Self { name, config: Arc::new(config), hub: Hub::default(), address: watch::Sender::new(None) }
+    }
+
+    /// Where it listens, while it does: with port 0 in the configuration the system's choice.
+    #[must_use]
+    pub fn address(&self) -> watch::Receiver<Option<SocketAddr>> {
+        self.address.subscribe()
+    }
+
+    async fn listen(&self) -> Result<TcpListener, ChannelError> {
+        let WebSocketConfig { host, port, .. } = &*self.config;
+        let failed = |error| ChannelError::Unavailable(format!("cannot listen on {host}:{port}: {error}"));
+        let listener = TcpListener::bind((host.as_str(), *port)).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        tracing::info!(channel = %self.name, %address, "listening for WebSocket clients");
+        self.address.send_replace(Some(address));
+        Ok(listener)
+    }
+
+    /// Takes clients until it is told to stop.
+    async fn accept(&self, listener: &TcpListener, context: &ChannelContext, connections: &TaskTracker) {
+        let places = Arc::new(Semaphore::new(CLIENTS));
+        let mut alive = tokio::time::interval(ALIVE_EVERY);
+        alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        alive.reset();
+        context.progress.alive();
+        loop {
+            let accepted = tokio::select! {
+                () = context.cancel.cancelled() => return,
+                _ = alive.tick() => {
+                    context.progress.alive();
+                    continue;
+                }
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, _)) => {
+                    let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+                        tracing::warn!(channel = %self.name, "too many WebSocket clients: one was turned away");
+                        continue;
+                    };
+                    let host = self.host(context);
+                    let task = async move {
+                        host.serve(stream).await;
+                        drop(place);
+                    };
+                    connections.spawn(context.tasks.track_future(task));
+                }
+                Err(error) => {
+                    context.progress.degraded(&format!("cannot take WebSocket clients: {error}"));
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn host(&self, context: &ChannelContext) -> Host {
+        Host::new(self.name.clone(), Arc::clone(&self.config), self.hub.clone(), context)
+    }
+}
+
+#[async_trait]
+impl Channel for WebSocketChannel {
+    fn name(&self) -> &ChannelName {
+        &self.name
+    }
+
+    async fn run(&self, context: ChannelContext) -> Result<(), ChannelError> {
+        let listener = self.listen().await?;
+        let connections = TaskTracker::new();
+        self.accept(&listener, &context, &connections).await;
+        drop(listener);
+        self.address.send_replace(None);
+        connections.close();
+        if tokio::time::timeout(CLOSE_WITHIN, connections.wait()).await.is_err() {
+            tracing::warn!(channel = %self.name, "some WebSocket clients did not take their goodbye in time");
+        }
+        Ok(())
+    }
+
+    /// `Ok` when the part was written to at least one connection.
+    async fn send(&self, part: &OutboundPart) -> Result<Sent, ChannelError> {
+        let frame = Utf8Bytes::from(ServerEvent::Message(MessageEvent::of_part(part)).to_frame());
+        let peers = self.hub.peers(&part.message.chat_id);
+        if peers.is_empty() {
+            return Err(ChannelError::Unavailable("no client is attached to the chat".to_owned()));
+        }
+        let mut receipts: FuturesUnordered<_> = peers.iter().map(|peer| peer.send(frame.clone())).collect();
+        while let Some(receipt) = receipts.next().await {
+            if receipt.is_ok() {
+                return Ok(Sent { message_id: Some(part.idempotency_key().into()) });
+            }
+        }
+        // Clients ignore an id that they have seen, so a second try does no harm.
+        Err(ChannelError::Unavailable("every client of the chat went away".to_owned()))
+    }
+
+    /// The protocol makes clients ignore ids that they have seen.
+    fn guarantee(&self) -> DeliveryGuarantee {
+        DeliveryGuarantee::Idempotent { window: None }
+    }
+
+    fn text_style(&self) -> TextStyle {
+        TextStyle { dialect: Dialect::Markdown, measure: Measure::CodePoints, limit: 65_536 }
+    }
+
+    fn drafts(&self) -> Option<&dyn Drafts> {
+        self.config.streaming.then_some(self)
+    }
+}
+
+#[async_trait]
+impl Drafts for WebSocketChannel {
+    async fn append(&self, delta: &OutboundMessage) -> Result<(), ChannelError> {
+        if let OutboundKind::Delta { stream } = &delta.kind {
+            self.offer(delta, &ServerEvent::Delta { chat_id: &delta.chat_id, stream_id: stream, text: &delta.content });
+        }
+        Ok(())
+    }
+
+    async fn close(&self, end: &OutboundMessage) -> Result<(), ChannelError> {
+        if let OutboundKind::StreamEnd { stream, resuming } = &end.kind {
+            let resuming = *resuming;
+            self.offer(end, &ServerEvent::StreamEnd { chat_id: &end.chat_id, stream_id: stream, resuming });
+        }
+        Ok(())
+    }
+}
+
+impl WebSocketChannel {
+    /// Shows something that may be lost to everybody in the chat.
+    fn offer(&self, message: &OutboundMessage, event: &ServerEvent<'_>) {
+        let frame = Utf8Bytes::from(event.to_frame());
+        for peer in self.hub.peers(&message.chat_id) {
+            peer.offer(frame.clone());
+        }
+    }
+}
+
+/// Makes channels of the kind `websocket`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WebSocketFactory;
+
+impl ChannelFactory for WebSocketFactory {
+    fn kind(&self) -> &'static str {
+        "websocket"
+    }
+
+    fn default_config(&self) -> Value {
+        WebSocketConfig::default_section()
+    }
+
+    fn create(&self, name: ChannelName, config: &RawConfig) -> Result<Arc<dyn Channel>, ChannelError> {
+        Ok(Arc::new(WebSocketChannel::new(name, WebSocketConfig::read(config)?)))
+    }
+}

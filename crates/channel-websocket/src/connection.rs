@@ -1,0 +1,277 @@
+//! One client, from the handshake to the goodbye.
+//!
+//! Decision: one task reads and writes. While a message is being made durable nothing else is read
+//! from its client, which is all the flow control there is; what goes to a client waits in a bounded
+//! queue. A client that is not allowed learns so and nothing else happens for it.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use nanobot_channel::{
+    Access, AccessDecision, Admission, CancellationToken, ChannelContext, ChannelName, ChatId, ChatKind,
+    InboundMessage, Intake, MessageId, SenderId,
+};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior};
+use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig as SocketConfig};
+use tokio_tungstenite::tungstenite::{Bytes, Error, Message};
+use tokio_tungstenite::{WebSocketStream, accept_hdr_async_with_config};
+
+use crate::WebSocketConfig;
+use crate::handshake::{Guest, Refusal, admit, new_chat};
+use crate::hub::{Hub, Outgoing, Peer};
+use crate::protocol::{ClientFrame, ServerEvent};
+
+/// How long a client has for the handshake.
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+/// How long a client has to take a frame.
+const WRITE_WITHIN: Duration = Duration::from_secs(10);
+/// How long a client has to take the goodbye.
+const CLOSE_WITHIN: Duration = Duration::from_millis(700);
+/// How many chats one connection may receive.
+const CHATS: usize = 256;
+/// How much is read and written at once.
+const BUFFER: usize = 8 << 10;
+
+/// Why a connection ends; the goodbye that it gets.
+type End = (CloseCode, &'static str);
+
+/// What a connection needs of the channel.
+pub(crate) struct Host {
+    channel: ChannelName,
+    config: Arc<WebSocketConfig>,
+    hub: Hub,
+    access: Arc<dyn Access>,
+    intake: Arc<dyn Intake>,
+    cancel: CancellationToken,
+}
+
+impl Host {
+    pub(crate) fn new(channel: ChannelName, config: Arc<WebSocketConfig>, hub: Hub, context: &ChannelContext) -> Self {
+        Self {
+            channel,
+            config,
+            hub,
+            access: Arc::clone(&context.access),
+            intake: Arc::clone(&context.intake),
+            cancel: context.cancel.child_token(),
+        }
+    }
+
+    /// Serves a client until one of both goes.
+    pub(crate) async fn serve(self, stream: TcpStream) {
+        let opening = tokio::time::timeout(HANDSHAKE_WITHIN, self.handshake(stream));
+        let (socket, guest) = match self.cancel.run_until_cancelled(opening).await {
+            Some(Ok(Ok(opened))) => opened,
+            Some(Ok(Err(error))) => {
+                tracing::debug!(channel = %self.channel, %error, "a WebSocket client was turned away");
+                return;
+            }
+            Some(Err(_)) | None => return,
+        };
+        let (peer, frames) = Peer::new(self.cancel.clone());
+        let sender = SenderId::from(guest.client_id.as_str());
+        let chats = BTreeSet::from([guest.chat_id.clone()]);
+        Connection { host: self, socket, guest, sender, peer, chats, heard: Instant::now() }.serve(frames).await;
+    }
+
+    async fn handshake(&self, stream: TcpStream) -> Result<(WebSocketStream<TcpStream>, Guest), Error> {
+        stream.set_nodelay(true)?;
+        let mut guest = None;
+        let limits = SocketConfig::default()
+            .read_buffer_size(BUFFER)
+            .write_buffer_size(BUFFER)
+            .max_message_size(Some(self.config.max_message_bytes))
+            .max_frame_size(Some(self.config.max_message_bytes));
+        #[expect(clippy::result_large_err, reason = "the type is the handshake's own")]
+        let check = |request: &Request, response: Response| {
+            guest = Some(admit(&self.config, request.uri(), request.headers()).map_err(refused)?);
+            Ok(response)
+        };
+        let socket = accept_hdr_async_with_config(stream, check, Some(limits)).await?;
+        // The handshake cannot succeed without the check.
+        guest.map(|guest| (socket, guest)).ok_or(Error::ConnectionClosed)
+    }
+}
+
+/// The answer to a client that may not connect.
+fn refused(refusal: Refusal) -> ErrorResponse {
+    let mut response = ErrorResponse::new(Some(refusal.detail.to_owned()));
+    *response.status_mut() = refusal.status;
+    response
+}
+
+/// An open connection.
+struct Connection {
+    host: Host,
+    socket: WebSocketStream<TcpStream>,
+    guest: Guest,
+    sender: SenderId,
+    peer: Peer,
+    chats: BTreeSet<ChatId>,
+    heard: Instant,
+}
+
+impl Connection {
+    async fn serve(mut self, frames: mpsc::Receiver<Outgoing>) {
+        let end = match self.welcome().await {
+            ControlFlow::Continue(()) => self.exchange(frames).await,
+            ControlFlow::Break(end) => end,
+        };
+        for chat in &self.chats {
+            self.host.hub.detach(chat, &self.peer);
+        }
+        let Some((code, reason)) = end else { return };
+        let goodbye = CloseFrame { code, reason: reason.into() };
+        if !matches!(tokio::time::timeout(CLOSE_WITHIN, self.socket.close(Some(goodbye))).await, Ok(Ok(()))) {
+            tracing::debug!(channel = %self.host.channel, "a WebSocket client went without a goodbye");
+        }
+    }
+
+    /// Asks whether the client may talk, and tells it where it is.
+    async fn welcome(&mut self) -> ControlFlow<Option<End>> {
+        let chat_id = self.guest.chat_id.clone();
+        let detail = match self.host.access.check(&self.sender, &chat_id, ChatKind::Direct).await {
+            AccessDecision::Allowed => {
+                self.host.hub.attach(&chat_id, &self.peer);
+                let client_id = self.guest.client_id.clone();
+                return self.say(&ServerEvent::Ready { chat_id: &chat_id, client_id: &client_id }).await;
+            }
+            AccessDecision::Denied => "this client_id may not talk to the assistant".to_owned(),
+            AccessDecision::Ask(text) => text,
+        };
+        self.say(&ServerEvent::Error { detail: &detail, id: None, retry: false }).await?;
+        ControlFlow::Break(Some((CloseCode::Policy, "not allowed")))
+    }
+
+    /// Reads and writes until the connection ends.
+    async fn exchange(&mut self, mut frames: mpsc::Receiver<Outgoing>) -> Option<End> {
+        let mut ping = tokio::time::interval(self.host.config.ping_interval());
+        ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        ping.reset();
+        let cancel = self.host.cancel.clone();
+        loop {
+            // Reading comes first, so that nothing is written to a client that has said goodbye.
+            let step = tokio::select! {
+                biased;
+                () = cancel.cancelled() => return Some((CloseCode::Away, "the server goes down, or the client is too slow")),
+                message = self.socket.next() => self.hear(message).await,
+                Some(outgoing) = frames.recv() => {
+                    let written = self.write(Message::Text(outgoing.frame)).await;
+                    if written.is_continue() && let Some(receipt) = outgoing.written {
+                        // The sender may have lost interest.
+                        receipt.send(()).ok();
+                    }
+                    written
+                }
+                _ = ping.tick() => self.ping().await,
+            };
+            if let ControlFlow::Break(end) = step {
+                return end;
+            }
+        }
+    }
+
+    async fn ping(&mut self) -> ControlFlow<Option<End>> {
+        if self.heard.elapsed() >= self.host.config.silence() {
+            return ControlFlow::Break(None);
+        }
+        self.write(Message::Ping(Bytes::new())).await
+    }
+
+    async fn hear(&mut self, message: Option<Result<Message, Error>>) -> ControlFlow<Option<End>> {
+        self.heard = Instant::now();
+        match message {
+            Some(Ok(Message::Text(text))) => self.take(&text).await,
+            Some(Ok(Message::Binary(_))) => ControlFlow::Break(Some((CloseCode::Unsupported, "text frames only"))),
+            Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => ControlFlow::Continue(()),
+            Some(Err(Error::Capacity(_))) => ControlFlow::Break(Some((CloseCode::Size, "larger than maxMessageBytes"))),
+            Some(Ok(Message::Close(_)) | Err(_)) | None => ControlFlow::Break(None),
+        }
+    }
+
+    /// Does what a text frame asks for.
+    async fn take(&mut self, text: &str) -> ControlFlow<Option<End>> {
+        match ClientFrame::parse(text) {
+            Err(detail) => self.say(&ServerEvent::Error { detail: &detail, id: None, retry: false }).await,
+            Ok(ClientFrame::NewChat) => self.attach(new_chat()).await,
+            Ok(ClientFrame::Attach { chat_id }) => self.attach(chat_id).await,
+            Ok(ClientFrame::Message { chat_id, id, content }) => {
+                let chat_id = chat_id.unwrap_or_else(|| self.guest.chat_id.clone());
+                self.deliver(chat_id, id, content).await
+            }
+        }
+    }
+
+    async fn attach(&mut self, chat_id: ChatId) -> ControlFlow<Option<End>> {
+        if !self.receives(&chat_id) {
+            let detail = format!("a connection receives at most {CHATS} chats: open another one");
+            return self.say(&ServerEvent::Error { detail: &detail, id: None, retry: false }).await;
+        }
+        self.say(&ServerEvent::Attached { chat_id: &chat_id }).await
+    }
+
+    /// Makes the connection receive a chat. `false` when it receives too many already.
+    fn receives(&mut self, chat_id: &ChatId) -> bool {
+        if self.chats.contains(chat_id) {
+            return true;
+        }
+        let room = self.chats.len() < CHATS;
+        if room {
+            self.host.hub.attach(chat_id, &self.peer);
+            self.chats.insert(chat_id.clone());
+        }
+        room
+    }
+
+    /// Hands a message over and tells the client what became of it.
+    async fn deliver(&mut self, chat_id: ChatId, id: Option<MessageId>, content: String) -> ControlFlow<Option<End>> {
+        if !self.receives(&chat_id) {
+            return self.attach(chat_id).await;
+        }
+        let (channel, sender) = (self.host.channel.clone(), self.sender.clone());
+        let mut message = InboundMessage::text(channel, sender, chat_id.clone(), content);
+        message.id.clone_from(&id);
+        message.delivery.reply_to.clone_from(&id);
+        let (detail, retry) = match self.host.intake.deliver(message, ChatKind::Direct).await {
+            Admission::Accepted | Admission::Duplicate => {
+                let Some(id) = id else { return ControlFlow::Continue(()) };
+                return self.say(&ServerEvent::Ack { chat_id: &chat_id, id: &id }).await;
+            }
+            Admission::NotAllowed => ("this client_id may not talk to the assistant", false),
+            Admission::TryLater => ("the message could not be stored: send it again later", true),
+            Admission::ShuttingDown => ("the server goes down: send it again when it is back", true),
+        };
+        self.say(&ServerEvent::Error { detail, id: id.as_ref(), retry }).await
+    }
+
+    async fn say(&mut self, event: &ServerEvent<'_>) -> ControlFlow<Option<End>> {
+        self.write(Message::text(event.to_frame())).await
+    }
+
+    async fn write(&mut self, message: Message) -> ControlFlow<Option<End>> {
+        let cancel = self.host.cancel.clone();
+        let stopped = async {
+            cancel.cancelled().await;
+            tokio::time::sleep(CLOSE_WITHIN).await;
+        };
+        let channel = &self.host.channel;
+        tokio::select! {
+            sent = self.socket.send(message) => match sent {
+                Ok(()) => return ControlFlow::Continue(()),
+                Err(error) => tracing::debug!(%channel, %error, "a WebSocket client is gone"),
+            },
+            () = tokio::time::sleep(WRITE_WITHIN) => {
+                tracing::warn!(%channel, "a WebSocket client takes nothing and is disconnected");
+            }
+            () = stopped => {}
+        }
+        ControlFlow::Break(None)
+    }
+}

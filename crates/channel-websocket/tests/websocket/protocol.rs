@@ -1,0 +1,216 @@
+//! The protocol, with the real manager and the in-process bus behind the channel.
+
+use std::sync::Arc;
+
+use nanobot_bus::{Bus as _, Ledger as _, LedgerFilter, MemoryBus, Queue};
+use nanobot_channel::{
+    Channel, ChannelFactory as _, InboundMessage, OutboundKey, OutboundKind, OutboundMessage, RawConfig,
+};
+use nanobot_channel_websocket::{WebSocketChannel, WebSocketConfig, WebSocketFactory};
+use nanobot_channels::{
+    AllowFrom, ChannelManager, ChannelManagerParts, ChannelSettings, DeliverySettings, HealthState, ManagedChannel,
+    MediaSettings,
+};
+use nanobot_testkit::{TestkitError, WebSocketClient};
+use serde_json::json;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::{address, channel, connect, with_token};
+
+/// A gateway without a model.
+struct Gateway {
+    channel: Arc<WebSocketChannel>,
+    bus: MemoryBus,
+    settings: watch::Sender<ChannelSettings>,
+    manager: ChannelManager,
+}
+
+fn gateway(config: WebSocketConfig) -> Gateway {
+    gateway_on(MemoryBus::new(), config)
+}
+
+fn gateway_on(bus: MemoryBus, config: WebSocketConfig) -> Gateway {
+    let channel = channel(config);
+    let allow_from = AllowFrom::listed(["*"]);
+    let (settings, receiver) = watch::channel(ChannelSettings { allow_from, delivery: DeliverySettings::default() });
+    let manager = ChannelManager::start(&ChannelManagerParts {
+        bus: Arc::new(bus.clone()),
+        ledger: Arc::new(bus.clone()),
+        channels: vec![ManagedChannel { channel: Arc::clone(&channel) as Arc<dyn Channel>, settings: receiver }],
+        refused: Vec::new(),
+        media: MediaSettings::below("unused"),
+        cancel: CancellationToken::new(),
+        tasks: TaskTracker::new(),
+    })
+    .unwrap();
+    Gateway { channel, bus, settings, manager }
+}
+
+impl Gateway {
+    async fn client(&self, chat: &str) -> WebSocketClient {
+        let mut client = connect(&self.channel, &format!("client_id=ann&chat_id={chat}")).await.unwrap();
+        let ready = client.receive().await.unwrap();
+        assert_eq!(ready, json!({ "event": "ready", "chat_id": chat, "client_id": "ann" }));
+        client
+    }
+
+    async fn publish(&self, chat: &str, content: &str) {
+        self.bus.publish_outbound(message(chat, content, OutboundKind::Final)).await.unwrap();
+    }
+}
+
+fn message(chat: &str, content: &str, kind: OutboundKind) -> OutboundMessage {
+    let inbound = InboundMessage::text("websocket", "ann", chat, "");
+    let key = OutboundKey { turn: format!("turn-{chat}-{content}").into(), position: 0 };
+    OutboundMessage::in_reply_to(&inbound, key, kind, content.to_owned())
+}
+
+#[tokio::test]
+async fn a_conversation_is_streamed_acknowledged_and_deduplicated() {
+    let gateway = gateway(with_token());
+    let mut client = gateway.client("room").await;
+    let mut inbound = gateway.bus.inbound().await.unwrap();
+    let said = json!({ "content": "hello", "id": "m-1" });
+    for _ in 0..2 {
+        client.send(&said).await.unwrap();
+        assert_eq!(client.receive().await.unwrap(), json!({ "event": "ack", "chat_id": "room", "id": "m-1" }));
+    }
+    let delivery = inbound.next().await.unwrap();
+    assert_eq!(delivery.message.content, "hello");
+    assert_eq!(delivery.message.session_key(), "websocket:room".into());
+    assert_eq!(gateway.bus.list(Queue::Inbound, LedgerFilter::All, 10).await.unwrap().len(), 1);
+
+    let reply = |kind, content: &str, position| {
+        let key = OutboundKey { turn: "turn".into(), position };
+        OutboundMessage::in_reply_to(&delivery.message, key, kind, content.to_owned())
+    };
+    gateway.bus.offer(reply(OutboundKind::Progress, "looking", 0));
+    gateway.bus.offer(reply(OutboundKind::Delta { stream: "s1".into() }, "Hi", 1));
+    gateway.bus.offer(reply(OutboundKind::StreamEnd { stream: "s1".into(), resuming: false }, "", 2));
+    let last = OutboundMessage { completes: Some("s1".into()), ..reply(OutboundKind::Final, "**Hi** there", 3) };
+    gateway.bus.publish_outbound(last).await.unwrap();
+    let mut events = Vec::new();
+    for _ in 0..4 {
+        events.push(client.receive().await.unwrap());
+    }
+    let expected = [
+        json!({ "event": "message", "chat_id": "room", "id": "turn/0/0", "kind": "progress", "text": "looking",
+                "part": 1, "parts": 1, "reply_to": "m-1" }),
+        json!({ "event": "delta", "chat_id": "room", "stream_id": "s1", "text": "Hi" }),
+        json!({ "event": "stream_end", "chat_id": "room", "stream_id": "s1", "resuming": false }),
+        json!({ "event": "message", "chat_id": "room", "id": "turn/3/0", "kind": "final", "text": "**Hi** there",
+                "part": 1, "parts": 1, "stream_id": "s1", "reply_to": "m-1" }),
+    ];
+    assert_eq!(events, expected);
+}
+
+#[tokio::test]
+async fn one_connection_receives_many_chats_and_one_chat_many_connections() {
+    let gateway = gateway(with_token());
+    let (mut one, mut other) = (gateway.client("a").await, gateway.client("b").await);
+    one.send(&json!({ "type": "attach", "chat_id": "b" })).await.unwrap();
+    assert_eq!(one.receive().await.unwrap(), json!({ "event": "attached", "chat_id": "b" }));
+    one.send(&json!({ "type": "new_chat" })).await.unwrap();
+    let attached = one.receive().await.unwrap();
+    let chat = attached["chat_id"].as_str().unwrap().to_owned();
+    assert!(!["a", "b"].contains(&chat.as_str()));
+    for (chat, content) in [("a", "for a"), ("b", "for b"), (chat.as_str(), "for c")] {
+        gateway.publish(chat, content).await;
+    }
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        seen.push(one.receive().await.unwrap()["text"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(seen, ["for a", "for b", "for c"]);
+    assert_eq!(other.receive().await.unwrap()["text"], "for b");
+}
+
+#[tokio::test]
+async fn a_message_waits_in_the_ledger_until_its_client_is_there() {
+    let gateway = gateway(with_token());
+    gateway.publish("room", "while you were away").await;
+    while gateway.bus.list(Queue::Outbound, LedgerFilter::Open, 1).await.unwrap()[0].attempts == 0 {
+        tokio::task::yield_now().await;
+    }
+    let mut back = gateway.client("room").await;
+    assert_eq!(back.receive().await.unwrap()["text"], "while you were away");
+}
+
+#[tokio::test]
+async fn those_who_may_not_connect_learn_why() {
+    let gateway = gateway(with_token());
+    let address = address(&gateway.channel).await;
+    for (path, status) in [("", "401"), ("?token=wrong", "401"), ("elsewhere?token=x", "404")] {
+        let refused = WebSocketClient::connect(&format!("ws://{address}/{path}")).await;
+        let Err(TestkitError::WebSocket { source: Some(error), .. }) = refused else { panic!("{path} got in") };
+        assert!(error.to_string().contains(status), "{path}: {error}");
+    }
+    gateway.settings.send_modify(|settings| settings.allow_from = AllowFrom::listed(["bob"]));
+    let mut ann = connect(&gateway.channel, "client_id=ann").await.unwrap();
+    assert_eq!(ann.receive().await.unwrap()["event"], "error");
+    ann.receive().await.unwrap_err();
+}
+
+#[tokio::test]
+async fn without_a_token_it_serves_this_machine() {
+    let config = WebSocketConfig { websocket_requires_token: false, ..WebSocketConfig::default() };
+    let gateway = gateway(config);
+    gateway.client("room").await;
+}
+
+#[tokio::test]
+async fn what_a_client_gets_wrong_is_named_and_the_connection_goes_on() {
+    let gateway = gateway(WebSocketConfig { max_message_bytes: 256, ..with_token() });
+    let mut client = gateway.client("room").await;
+    for wrong in ["{}", r#"{"type":"dance"}"#, r#"{"content":"a","chat_id":"a b"}"#, " "] {
+        client.send_text(wrong).await.unwrap();
+        let error = client.receive().await.unwrap();
+        assert_eq!((&error["event"], &error["retry"]), (&json!("error"), &json!(false)), "{wrong}");
+    }
+    client.send_text("still here").await.unwrap();
+    let mut inbound = gateway.bus.inbound().await.unwrap();
+    assert_eq!(inbound.next().await.unwrap().message.content, "still here");
+    client.send_text("x".repeat(300)).await.unwrap();
+    client.receive().await.unwrap_err();
+}
+
+#[tokio::test]
+async fn a_full_ledger_is_said_and_the_message_may_come_again() {
+    let gateway = gateway_on(MemoryBus::bounded(1), with_token());
+    let mut client = gateway.client("room").await;
+    client.send(&json!({ "content": "a", "id": "1" })).await.unwrap();
+    assert_eq!(client.receive().await.unwrap()["event"], "ack");
+    client.send(&json!({ "content": "b", "id": "2" })).await.unwrap();
+    let error = client.receive().await.unwrap();
+    assert_eq!((&error["event"], &error["id"], &error["retry"]), (&json!("error"), &json!("2"), &json!(true)));
+    gateway.bus.inbound().await.unwrap().next().await.unwrap().ack().await.unwrap();
+    client.send(&json!({ "content": "b", "id": "2" })).await.unwrap();
+    assert_eq!(client.receive().await.unwrap()["event"], "ack");
+}
+
+#[tokio::test]
+async fn stopping_says_goodbye_and_a_taken_port_is_reported() {
+    let gateway = gateway(with_token());
+    let mut client = gateway.client("room").await;
+    let port = address(&gateway.channel).await.port();
+    let section = json!({ "token": "t", "port": port });
+    let second = WebSocketFactory.create("second".into(), &RawConfig::new(section)).unwrap();
+    let manager = ChannelManager::start(&ChannelManagerParts {
+        bus: Arc::new(gateway.bus.clone()),
+        ledger: Arc::new(gateway.bus.clone()),
+        channels: vec![ManagedChannel::fixed(second, ChannelSettings::default())],
+        refused: Vec::new(),
+        media: MediaSettings::below("unused"),
+        cancel: CancellationToken::new(),
+        tasks: TaskTracker::new(),
+    })
+    .unwrap();
+    let mut health = manager.health().subscribe();
+    let is_degraded = |map: &nanobot_channels::HealthMap| matches!(map.get("second"), Some(HealthState::Degraded { why, .. }) if why.contains("cannot listen"));
+    drop(health.wait_for(is_degraded).await.unwrap());
+    assert!(manager.stop().await);
+    assert!(gateway.manager.stop().await);
+    client.receive().await.unwrap_err();
+}
