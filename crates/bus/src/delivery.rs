@@ -26,6 +26,9 @@ pub enum Settle {
     /// Not now: hand it out again after this long. What was begun since it was handed out did
     /// certainly not happen; an older doubt stays. Ends this delivery.
     RetryIn(Duration),
+    /// There is no room for it now: hand it out again after this long. Nothing was tried, so this
+    /// time does not count as an attempt. Ends this delivery.
+    PutOff(Duration),
     /// It may or may not have happened; a person or a policy decides. Terminal; an inbound
     /// message becomes `failed`.
     Uncertain(String),
@@ -41,14 +44,23 @@ impl Settle {
     pub fn is_terminal(&self) -> bool {
         match self {
             Self::Ack | Self::Uncertain(_) | Self::Fail(_) | Self::Discard(_) => true,
-            Self::Begin | Self::PartSent(_) | Self::Extend(_) | Self::RetryIn(_) => false,
+            Self::Begin | Self::PartSent(_) | Self::Extend(_) | Self::RetryIn(_) | Self::PutOff(_) => false,
         }
     }
 
     /// Whether the consumer is through with this delivery: terminal, or to be handed out again.
     #[must_use]
     pub fn ends_delivery(&self) -> bool {
-        self.is_terminal() || matches!(self, Self::RetryIn(_))
+        self.is_terminal() || self.comes_again_in().is_some()
+    }
+
+    /// How long it waits before it is handed out again, if it is.
+    #[must_use]
+    pub fn comes_again_in(&self) -> Option<Duration> {
+        match self {
+            Self::RetryIn(delay) | Self::PutOff(delay) => Some(*delay),
+            _ => None,
+        }
     }
 }
 

@@ -155,7 +155,7 @@ impl<T: Kept> Settlement for Held<T> {
     async fn settle(&self, outcome: Settle) -> Result<(), BusError> {
         lock(T::table(&self.shared)).settle(self.guard.handout(), &outcome)?;
         self.guard.recorded(&outcome);
-        if matches!(outcome, Settle::RetryIn(_)) {
+        if outcome.comes_again_in().is_some() {
             self.guard.consumer().wake();
         }
         Ok(())

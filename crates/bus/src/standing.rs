@@ -56,6 +56,10 @@ impl Standing {
             }
             Settle::Extend(_) => {}
             Settle::RetryIn(_) => self.state = EntryState::Pending,
+            Settle::PutOff(_) => {
+                self.state = EntryState::Pending;
+                self.attempts = self.attempts.saturating_sub(1);
+            }
             Settle::Ack => self.end(queue, EntryState::Answered, EntryState::Sent, None),
             Settle::Uncertain(why) => self.end(queue, EntryState::Failed, EntryState::Uncertain, Some(why)),
             Settle::Fail(why) => self.end(queue, EntryState::Failed, EntryState::Failed, Some(why)),
@@ -106,6 +110,7 @@ mod tests {
             (Settle::PartSent(0), EntryState::Pending, EntryState::Sending),
             (Settle::Extend(later), EntryState::Pending, EntryState::Pending),
             (Settle::RetryIn(later), EntryState::Pending, EntryState::Pending),
+            (Settle::PutOff(later), EntryState::Pending, EntryState::Pending),
             (Settle::Ack, EntryState::Answered, EntryState::Sent),
             (Settle::Uncertain(why()), EntryState::Failed, EntryState::Uncertain),
             (Settle::Fail(why()), EntryState::Failed, EntryState::Failed),

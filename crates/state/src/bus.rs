@@ -193,7 +193,7 @@ impl<T: Queued> Settlement for Held<T> {
     async fn settle(&self, outcome: Settle) -> Result<(), BusError> {
         let clock = self.bus.db.clock();
         let now = clock.now();
-        let due = if let Settle::RetryIn(delay) = &outcome { Some(clock.after(*delay)) } else { None };
+        let due = outcome.comes_again_in().map(|delay| clock.after(delay));
         let handout = self.guard.handout();
         let consumer = Arc::clone(self.guard.consumer());
         let said = outcome.clone();

@@ -9,8 +9,11 @@ use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use nanobot_bus::{Delivery, Settle};
 use nanobot_session::MessageEntry;
-use nanobot_types::{ChatMessage, InboundMessage, OutboundKey, OutboundKind, OutboundMessage, SessionKey, UserMessage};
+use nanobot_types::{
+    ChatMessage, InboundMessage, MessageId, OutboundKey, OutboundKind, OutboundMessage, SessionKey, UserMessage,
+};
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio_util::sync::CancellationToken;
 
 use super::commands::{self, Command, Parsed};
@@ -32,6 +35,8 @@ pub(super) struct LaneHandle {
     state: Arc<LaneState>,
     /// The number of the newest message.
     newest: u64,
+    /// Messages that found no room and come again, in order: nobody overtakes them.
+    put_off: VecDeque<MessageId>,
 }
 
 #[derive(Debug, Default)]
@@ -44,19 +49,38 @@ struct LaneState {
     stopped_upto: AtomicU64,
     /// The person was told that messages wait.
     told: AtomicBool,
-    closed: AtomicBool,
 }
 
 impl LaneHandle {
-    /// Puts a message in; gives it back when the lane is full.
+    /// Puts a message in; gives it back when the lane is full, or when others that were given
+    /// back before it have not come again.
     pub(super) fn offer(&mut self, delivery: Delivery<InboundMessage>) -> Option<Delivery<InboundMessage>> {
+        let id = delivery.message.journal_id();
+        let is_next = self.put_off.front().is_none_or(|first| Some(first) == id.as_ref());
+        if !is_next {
+            self.put_off(id);
+            return Some(delivery);
+        }
         self.newest += 1;
-        let refused = self.queue.try_send(Queued { number: self.newest, delivery }).err()?;
-        match refused {
-            mpsc::error::TrySendError::Full(queued) | mpsc::error::TrySendError::Closed(queued) => {
+        match self.queue.try_send(Queued { number: self.newest, delivery }) {
+            Ok(()) => {
+                self.put_off.pop_front();
+                None
+            }
+            Err(TrySendError::Full(queued) | TrySendError::Closed(queued)) => {
+                self.put_off(id);
                 Some(queued.delivery)
             }
         }
+    }
+
+    fn put_off(&mut self, id: Option<MessageId>) {
+        self.put_off.extend(id.filter(|id| !self.put_off.contains(id)));
+    }
+
+    /// Whether messages that found no room have yet to come again.
+    pub(super) fn awaits_more(&self) -> bool {
+        !self.put_off.is_empty()
     }
 
     /// Whether a refusal is the first since the lane had room.
@@ -69,11 +93,6 @@ impl LaneHandle {
         self.state.stopped_upto.store(self.newest, Ordering::SeqCst);
         self.state.token().cancel();
         self.queue.max_capacity() - self.queue.capacity() + self.state.busy.load(Ordering::SeqCst)
-    }
-
-    /// Lets the lane end without beginning another message.
-    pub(super) fn close(&self) {
-        self.state.closed.store(true, Ordering::SeqCst);
     }
 }
 
@@ -110,13 +129,13 @@ impl Lane {
     pub(super) fn open(shared: Arc<Shared>, session: SessionKey) -> (LaneHandle, Self) {
         let (sender, queue) = mpsc::channel(shared.settings.lane_bound.max(1));
         let state = Arc::new(LaneState::default());
-        let handle = LaneHandle { queue: sender, state: state.clone(), newest: 0 };
+        let handle = LaneHandle { queue: sender, state: state.clone(), newest: 0, put_off: VecDeque::new() };
         (handle, Self { shared, session, queue, state, next: VecDeque::new() })
     }
 
     /// Handles messages until there are none.
     pub(super) async fn run(mut self) {
-        while let Some(queued) = self.take() {
+        while let Some(queued) = self.take().await {
             let token = self.state.begin(&self.shared.abort);
             let handled = AssertUnwindSafe(self.handle(queued, token)).catch_unwind().await;
             self.state.busy.store(0, Ordering::SeqCst);
@@ -130,20 +149,18 @@ impl Lane {
         }
     }
 
-    fn take(&mut self) -> Option<Queued> {
-        if self.state.closed.load(Ordering::SeqCst) {
+    async fn take(&mut self) -> Option<Queued> {
+        if self.shared.closing.is_cancelled() {
             return None;
         }
         if let Some(queued) = self.next.pop_front() {
             return Some(queued);
         }
-        loop {
-            match self.queue.try_recv() {
-                Ok(queued) => return Some(queued),
-                Err(_) if self.shared.retire(&self.session, &self.queue) => return None,
-                Err(_) => {}
-            }
+        if self.shared.retire(&self.session, &self.queue) {
+            return None;
         }
+        let closing = self.shared.closing.clone();
+        closing.run_until_cancelled(self.queue.recv()).await.flatten()
     }
 
     async fn handle(&mut self, queued: Queued, cancel: CancellationToken) {

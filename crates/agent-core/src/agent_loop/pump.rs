@@ -33,6 +33,8 @@ pub(super) struct Shared {
     pub(super) settings: LoopSettings,
     lanes: Mutex<HashMap<SessionKey, LaneHandle>>,
     tasks: TaskTracker,
+    /// Fires when lanes must begin no further message; what they hold stays in the ledger.
+    pub(super) closing: CancellationToken,
     /// Fires when turns must end, a grace after intake stopped.
     pub(super) abort: CancellationToken,
     started: Instant,
@@ -48,6 +50,7 @@ impl AgentLoop {
             settings,
             lanes: Mutex::default(),
             tasks: TaskTracker::new(),
+            closing: CancellationToken::new(),
             abort: CancellationToken::new(),
             started: Instant::now(),
         };
@@ -72,7 +75,7 @@ impl AgentLoop {
             };
             Shared::route(&self.shared, delivery).await;
         }
-        self.shared.close_lanes();
+        self.shared.closing.cancel();
         self.shared.tasks.close();
         let drained = tokio::time::timeout(self.shared.settings.grace, self.shared.tasks.wait()).await;
         if drained.is_err() {
@@ -148,7 +151,7 @@ impl Shared {
         if first {
             shared.notice(&delivery.message, "I am still at work here. Your further messages wait their turn.");
         }
-        if let Err(error) = delivery.settle(Settle::RetryIn(shared.settings.full_pause)).await {
+        if let Err(error) = delivery.settle(Settle::PutOff(shared.settings.full_pause)).await {
             tracing::error!(%error, session = %session, "a message that waits could not be put off");
         }
     }
@@ -175,19 +178,14 @@ impl Shared {
         )
     }
 
-    /// Removes a lane that has nothing left, unless something came in this very moment.
+    /// Removes a lane that has nothing left and awaits nothing.
     pub(super) fn retire(&self, session: &SessionKey, queue: &mpsc::Receiver<Queued>) -> bool {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        let empty = queue.is_empty();
-        if empty {
+        let done = queue.is_empty() && !lanes.get(session).is_some_and(LaneHandle::awaits_more);
+        if done {
             lanes.remove(session);
         }
-        empty
-    }
-
-    /// Lets lanes end when they are empty; what they have not begun stays in the ledger.
-    fn close_lanes(&self) {
-        self.lanes.lock().unwrap_or_else(PoisonError::into_inner).values().for_each(LaneHandle::close);
+        done
     }
 }
 

@@ -22,10 +22,14 @@ struct Running {
 
 impl Running {
     async fn start(world: &World) -> Self {
+        Self::with(world, LoopSettings::default()).await
+    }
+
+    async fn with(world: &World, settings: LoopSettings) -> Self {
         let bus = Arc::new(MemoryBus::new());
         let out = bus.outbound(&"telegram".into()).await.unwrap();
         let cancel = CancellationToken::new();
-        let agent_loop = AgentLoop::new(world.agent(), bus.clone(), LoopSettings::default());
+        let agent_loop = AgentLoop::new(world.agent(), bus.clone(), settings);
         let stop = cancel.clone();
         let task = TaskTracker::new().spawn(async move { agent_loop.run(stop).await.unwrap() });
         Self { bus, out, cancel, task }
@@ -79,6 +83,35 @@ async fn messages_of_a_chat_are_answered_in_order_and_chats_beside_each_other() 
     running.say("1", "a", "slow").await;
     running.say("1", "c", "next").await;
     assert_eq!(running.reply().await, "re: next", "a message delivered twice is answered once");
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_finds_no_room_waits_in_the_ledger_and_keeps_its_order() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let world = World::new(ScriptedProvider::answering(move |request| {
+        let said = last_user(request);
+        if said == "0" { Reply::text("re: 0").after(&held) } else { Reply::text(format!("re: {said}")) }
+    }));
+    let settings = LoopSettings { lane_bound: 1, ..LoopSettings::default() };
+    let mut running = Running::with(&world, settings).await;
+    running.say("1", "0", "0").await;
+    world.provider.wait_for(1).await.unwrap();
+    for number in 1..6 {
+        running.say("1", &number.to_string(), &number.to_string()).await;
+    }
+    let told = loop {
+        let delivery = running.out.next().await.unwrap();
+        if delivery.message.kind == OutboundKind::Progress {
+            break delivery.message.content;
+        }
+    };
+    assert!(told.contains("wait their turn"), "{told}");
+    gate.open();
+    for number in 0..6 {
+        assert_eq!(running.reply().await, format!("re: {number}"));
+    }
     running.stop().await;
 }
 

@@ -106,9 +106,9 @@ impl<T: Queued> Table<T> {
         if (stale && !outcome.is_terminal()) || !entry.standing.settle(T::QUEUE, outcome) {
             return Err(self.refusal(number));
         }
-        if let Settle::RetryIn(delay) = outcome {
+        if let Some(delay) = outcome.comes_again_in() {
             entry.out = 0;
-            entry.due = Some(Instant::now() + (*delay).min(LONGEST_DELAY));
+            entry.due = Some(Instant::now() + delay.min(LONGEST_DELAY));
         }
         self.shelve(number);
         Ok(())

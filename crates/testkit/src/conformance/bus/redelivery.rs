@@ -79,7 +79,10 @@ pub(super) async fn retries_wait(bus: &impl Bus) -> anyhow::Result<()> {
     drop(subscription);
     bus.publish_inbound(said("marker")).await?;
     let mut subscription = bus.inbound().await?;
-    same("a new consumer waits as well", &next(&mut subscription).await?.message.content, &"marker".to_owned())
+    let marker = next(&mut subscription).await?;
+    same("a new consumer waits as well", &marker.message.content, &"marker".to_owned())?;
+    marker.settle(Settle::PutOff(Duration::ZERO)).await?;
+    same("what was put off was not tried", &next(&mut subscription).await?.attempt, &marker.attempt)
 }
 
 pub(super) async fn doubt(bus: &impl Bus) -> anyhow::Result<()> {
