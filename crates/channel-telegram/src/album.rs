@@ -9,7 +9,7 @@ use teloxide::types::Message;
 pub(crate) struct Joined(BTreeSet<u32>);
 
 impl Joined {
-    /// The messages that belong together with the first of `updates`, in order. They are noted, so
+    /// `first` and those of the later messages that belong to its album, in order. They are noted, so
     /// that [`Joined::take`] knows them when their own turn comes.
     pub(crate) fn album<'a>(
         &mut self,
@@ -25,6 +25,11 @@ impl Joined {
             }
         }
         messages
+    }
+
+    /// Whether no message waits for its turn.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Whether an update was dealt with already; it is forgotten with that.

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use nanobot_channel::ChannelError;
-use reqwest::{Client, NoProxy, Proxy, RequestBuilder, Response, Url, redirect};
+use reqwest::{Client, NoProxy, Proxy, RequestBuilder, Response, StatusCode, Url, redirect};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -135,8 +135,11 @@ impl Api {
         let body = response.bytes().await.map_err(|error| self.failure(error))?;
         let answer: Answer<'_> = match serde_json::from_slice(&body) {
             Ok(answer) => answer,
-            // Proxies and gateways speak HTML.
-            Err(_) if !status.is_success() => return Err(Answer::default().refusal(self, status.as_u16())),
+            Err(_) if status == StatusCode::PAYLOAD_TOO_LARGE => return Err(Answer::default().refusal(self, 413)),
+            // Proxies and gateways speak HTML, and know nothing of the bot and its token.
+            Err(_) if !status.is_success() => {
+                return Err(CallError::Unreachable(format!("something on the way to the server answered {status}")));
+            }
             Err(error) => return Err(self.misunderstood(&error)),
         };
         match answer.result {

@@ -27,6 +27,8 @@ const REMEMBERED: usize = 128;
 const LIVE: usize = 32;
 /// How long a draft waits for more text.
 const LONGEST_SILENCE: Duration = Duration::from_mins(10);
+/// How long one call may take, and with it a reply that waits for it.
+const CALL_TIME: Duration = Duration::from_secs(10);
 /// Groups take no more than 20 messages a minute, edits included.
 const GROUP_INTERVAL: Duration = Duration::from_secs(3);
 
@@ -167,7 +169,8 @@ impl DraftWriter {
             }
             let mut pause = Duration::ZERO;
             if text != visible && !text.trim().is_empty() {
-                match self.show(&text).await {
+                let shown = tokio::time::timeout(CALL_TIME, self.show(&text)).await;
+                match shown.unwrap_or_else(|_| Err(CallError::Interrupted("no answer in time".to_owned()))) {
                     Ok(()) if phase == Phase::Closed => break,
                     Ok(()) => pause = interval,
                     Err(error) => {

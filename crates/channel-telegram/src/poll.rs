@@ -72,8 +72,11 @@ impl TelegramChannel {
                 if !joined.take(update.id) && self.take(&bot, update, later, &mut joined, context).await == Next::Stop {
                     return Ok(());
                 }
-                let next = i32::try_from(update.id).unwrap_or(i32::MAX).saturating_add(1);
-                self.offset.store(next, Ordering::Relaxed);
+                // Members of an album that wait for their turn would come back alone.
+                if joined.is_empty() {
+                    let next = i32::try_from(update.id).unwrap_or(i32::MAX).saturating_add(1);
+                    self.offset.store(next, Ordering::Relaxed);
+                }
                 updates = later;
             }
         }

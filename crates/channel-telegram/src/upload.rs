@@ -10,6 +10,9 @@ use crate::api::Api;
 use crate::error::CallError;
 use crate::place::Place;
 
+/// The largest file a bot may send, in bytes.
+const LARGEST: u64 = 50 << 20;
+
 /// How Telegram shows a file, by its ending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FileKind {
@@ -59,6 +62,9 @@ pub(crate) enum UploadError {
     /// It cannot be read here.
     #[error("it cannot be read: {0}")]
     Unreadable(std::io::Error),
+    /// It is larger than Telegram takes.
+    #[error("it is larger than the {LARGEST} bytes that Telegram takes")]
+    TooLarge,
     /// The server did not take it.
     #[error(transparent)]
     Call(CallError),
@@ -97,6 +103,9 @@ pub(crate) async fn send_file(api: &Api, place: &Place, media: &MediaRef) -> Res
     if is_address(media) {
         fields.insert(kind.field().to_owned(), media.location.as_str().into());
         return api.call_by_name(kind.method(), &fields).await.map(Some).map_err(UploadError::Call);
+    }
+    if tokio::fs::metadata(&media.location).await.map_err(UploadError::Unreadable)?.len() > LARGEST {
+        return Err(UploadError::TooLarge);
     }
     let bytes = tokio::fs::read(&media.location).await.map_err(UploadError::Unreadable)?;
     let mut form = Form::new();

@@ -16,3 +16,5 @@ mod polling;
 mod secrets;
 #[path = "telegram/support.rs"]
 mod support;
+#[path = "telegram/transport.rs"]
+mod transport;

@@ -96,17 +96,3 @@ async fn what_cannot_work_is_refused_before_anything_is_opened() {
         assert_eq!(error.to_string(), text);
     }
 }
-
-#[tokio::test]
-async fn a_proxy_of_its_own_or_of_all_is_used() {
-    let fake = TelegramFake::start().await.unwrap();
-    for (own, shared) in [(json!(fake.api_base()), None), (json!(null), Some(fake.api_base()))] {
-        // The name resolves nowhere: only a proxy can know it. The fake answers in its place.
-        let section = json!({"token": TOKEN, "apiBase": "http://telegram.invalid", "proxy": own});
-        let config = RawConfig { proxy: shared, ..RawConfig::new(section) };
-        let channel = TelegramFactory.create("telegram".into(), &config).unwrap();
-        let before = fake.calls().len();
-        channel.typing().unwrap().show(&"1".into(), &nanobot_channel::DeliveryContext::default()).await.unwrap_err();
-        assert_eq!(fake.calls().len(), before + 1);
-    }
-}
