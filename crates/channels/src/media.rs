@@ -105,4 +105,24 @@ mod tests {
         assert_eq!(cleaned("../AgAD_x-1|é", 64), "AgAD_x-1");
         assert_eq!(cleaned("..", 64), "file");
     }
+
+    #[tokio::test]
+    async fn a_file_is_kept_once_below_its_channel_and_within_the_limit() {
+        let root = tempfile::tempdir().unwrap();
+        let store = FileMediaStore::new(root.path(), &ChannelName::from("../chat"), 4);
+        let kept = store.keep("../id", "../../x.TXT", None, b"abcd").await.unwrap();
+        let again = store.keep("../id", "y.txt", None, b"abcd").await.unwrap();
+        let other = store.keep("../id", "x.txt", None, b"abce").await.unwrap();
+        assert_eq!(kept, again);
+        assert_ne!(kept, other);
+        assert_eq!(std::fs::read(&kept.location).unwrap(), b"abcd");
+        let mut names: Vec<_> =
+            std::fs::read_dir(root.path().join("chat")).unwrap().map(|f| f.unwrap().path()).collect();
+        names.sort();
+        let mut expected = [kept, other].map(|file| PathBuf::from(file.location));
+        expected.sort();
+        assert_eq!(names, expected);
+        let refused = store.keep("id", "x", None, b"abcde").await;
+        assert!(matches!(refused, Err(MediaError::TooLarge { limit: 4 })));
+    }
 }

@@ -163,9 +163,6 @@ impl OutboundWorker {
                 Outcome::Abandoned => return Ok(()),
             }
         }
-        if message.kind == OutboundKind::Final {
-            self.typing.stop(&message.chat_id, &message.delivery);
-        }
         self.end(delivery, Settle::Ack).await
     }
 
@@ -177,7 +174,11 @@ impl OutboundWorker {
             Settle::Uncertain(why) => tracing::error!(%channel, %key, why, "nobody knows whether a message was sent"),
             _ => {}
         }
-        self.waiting.settled(&delivery.message);
+        let message = &delivery.message;
+        if message.kind == OutboundKind::Final {
+            self.typing.stop(&message.chat_id, &message.delivery);
+        }
+        self.waiting.settled(message);
         delivery.settle(outcome).await
     }
 

@@ -182,11 +182,16 @@ mod tests {
         let platform = json!({ "sendProgress": false, "sendMaxRetries": 1 });
         let section = json!({ "allowFrom": ["a", 7], "sendMaxRetries": 5, "sendProgress": null, "host": "x" });
         let settings = ChannelSettings::resolve(&name, &shared, &platform, &section).unwrap();
-        let delivery = DeliverySettings { send_progress: false, send_max_retries: 5, ..shared.clone() };
+        let delivery = DeliverySettings {
+            send_progress: false,
+            send_tool_hints: true,
+            send_max_retries: 5,
+            ..DeliverySettings::default()
+        };
         assert_eq!(settings, ChannelSettings { allow_from: AllowFrom::listed(["a", "7"]), delivery });
-        let unset = ChannelSettings::resolve(&name, &shared, &json!({}), &json!({})).unwrap();
-        assert_eq!(unset, ChannelSettings { allow_from: AllowFrom::Unset, delivery: shared.clone() });
         let wrong = ChannelSettings::resolve(&name, &shared, &platform, &json!({ "sendProgress": "false" }));
         assert!(matches!(wrong, Err(ChannelsError::Settings { .. })));
+        let unset = ChannelSettings::resolve(&name, &shared, &json!({}), &json!({})).unwrap();
+        assert_eq!(unset, ChannelSettings { allow_from: AllowFrom::Unset, delivery: shared });
     }
 }

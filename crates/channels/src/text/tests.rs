@@ -153,15 +153,14 @@ fn strip_tags(html: &str) -> String {
     let mut open: Vec<String> = Vec::new();
     let mut text = String::new();
     let mut rest = html;
-    while let Some(at) = rest.find('<') {
-        text.push_str(&rest[..at]);
-        let end = at + rest[at..].find('>').expect("a tag ends");
-        let tag = &rest[at + 1..end];
+    while let Some((before, behind)) = rest.split_once('<') {
+        text.push_str(before);
+        let (tag, after) = behind.split_once('>').expect("a tag ends");
         match tag.strip_prefix('/') {
             Some(name) => assert_eq!(open.pop().as_deref(), Some(name), "{html}"),
             None => open.push(tag.split(' ').next().unwrap_or_default().to_owned()),
         }
-        rest = &rest[end + 1..];
+        rest = after;
     }
     assert_eq!(open, Vec::<String>::new(), "{html}");
     (text + rest).replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
