@@ -1,0 +1,75 @@
+//! A running gateway, seen from outside.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use nanobot_testkit::WebSocketClient;
+use nix::sys::signal::{Signal, kill};
+use nix::time::clock_getcpuclockid;
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::process::Child;
+
+use crate::home::Home;
+use crate::programs::Programs;
+
+const START_LIMIT: Duration = Duration::from_secs(20);
+const ATTEMPT: Duration = Duration::from_millis(20);
+
+/// A gateway with WebSocket on; killed when dropped.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    child: Child,
+    pid: Pid,
+    port: u16,
+}
+
+impl Gateway {
+    /// The configuration of a gateway that listens on a port that was free just now.
+    pub(crate) async fn config() -> Result<(u16, Value)> {
+        let port = TcpListener::bind("127.0.0.1:0").await?.local_addr()?.port();
+        let websocket = json!({ "enabled": true, "port": port, "websocketRequiresToken": false, "allowFrom": ["*"] });
+        Ok((port, json!({ "gateway": { "port": 0 }, "channels": { "websocket": websocket } })))
+    }
+
+    /// Starts it and waits until it takes connections.
+    pub(crate) async fn start(programs: &Programs, home: &Home, port: u16) -> Result<Self> {
+        let child = programs.gateway(home).spawn()?;
+        let pid = child.id().context("the gateway ended at once")?;
+        let gateway = Self { child, pid: Pid::from_raw(i32::try_from(pid)?), port };
+        let listening = async {
+            while gateway.connect("probe").await.is_err() {
+                tokio::time::sleep(ATTEMPT).await;
+            }
+        };
+        tokio::time::timeout(START_LIMIT, listening).await.context("the gateway takes no connections")?;
+        Ok(gateway)
+    }
+
+    /// A client with a chat of that name.
+    pub(crate) async fn connect(&self, chat: &str) -> Result<WebSocketClient> {
+        let url = format!("ws://127.0.0.1:{}/?client_id=measure&chat_id={chat}", self.port);
+        Ok(WebSocketClient::connect(&url).await?)
+    }
+
+    /// Time its threads spent on processors so far, those that are gone included.
+    pub(crate) fn cpu(&self) -> Result<Duration> {
+        Ok(clock_getcpuclockid(self.pid)?.now()?.into())
+    }
+
+    /// Its share of memory: what it has alone, and of what is shared its part, in KiB.
+    pub(crate) fn pss_kib(&self) -> Result<u64> {
+        let text = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", self.pid))?;
+        let value = text.lines().find_map(|line| line.strip_prefix("Pss:")).context("no Pss in smaps_rollup")?;
+        Ok(value.trim().trim_end_matches("kB").trim().parse()?)
+    }
+
+    /// Tells it to end and waits until it has.
+    pub(crate) async fn stop(mut self) -> Result<()> {
+        kill(self.pid, Signal::SIGTERM)?;
+        let status = self.child.wait().await?;
+        ensure!(status.success(), "the gateway ended with {status}");
+        Ok(())
+    }
+}

@@ -1,0 +1,43 @@
+//! The scripted model of the measurements.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use nanobot_testkit::model_server::ModelRequest;
+use nanobot_testkit::{ModelServer, Reply};
+use serde_json::{Value, json};
+
+/// What the model says in the end: a paragraph, in pieces as models send them.
+const WORDS: usize = 60;
+
+fn answer() -> Reply {
+    Reply::deltas((0..WORDS).map(|number| format!("word{number} ")))
+}
+
+/// A model that answers at once.
+pub(crate) async fn prompt() -> Result<ModelServer> {
+    Ok(ModelServer::answering(|_| answer()).await?)
+}
+
+/// A model that answers in one piece after a while.
+pub(crate) async fn slow(pause: Duration) -> Result<ModelServer> {
+    Ok(ModelServer::answering(move |_| Reply::text("An answer that took its time.").with_delay(pause)).await?)
+}
+
+/// A model that reads that many pieces of `notes.txt`, one after the other, before it answers.
+pub(crate) async fn reading(rounds: usize) -> Result<ModelServer> {
+    let rule = move |request: &ModelRequest| {
+        let done = request.messages().iter().rev().take_while(|message| role(message) != "user");
+        match done.filter(|message| role(message) == "tool").count() {
+            done if done < rounds => {
+                Reply::call("read_file", &json!({ "path": "notes.txt", "offset": done + 1, "limit": 5 }))
+            }
+            _ => answer(),
+        }
+    };
+    Ok(ModelServer::answering(rule).await?)
+}
+
+fn role(message: &Value) -> &str {
+    message.get("role").and_then(Value::as_str).unwrap_or_default()
+}

@@ -1,0 +1,79 @@
+//! The programs that are measured, and how they are run.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use anyhow::{Context as _, Result, ensure};
+use tokio::process::Command;
+
+use crate::Usage;
+use crate::home::Home;
+
+/// Where the programs are.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    pub(crate) nanobot: PathBuf,
+    pub(crate) floor_version: PathBuf,
+    pub(crate) floor_turn: PathBuf,
+    meter: PathBuf,
+}
+
+impl Programs {
+    /// The given nanobot, and the programs of this package where the driver itself is.
+    pub(crate) fn find(nanobot: Option<&Path>) -> Result<Self> {
+        let driver = std::env::current_exe()?;
+        let folder = driver.parent().context("the driver is in no folder")?;
+        let programs = Self {
+            nanobot: nanobot.map_or_else(|| folder.join("nanobot"), Path::to_owned),
+            floor_version: folder.join("floor-version"),
+            floor_turn: folder.join("floor-turn"),
+            meter: folder.join("meter"),
+        };
+        for path in [&programs.nanobot, &programs.floor_version, &programs.floor_turn, &programs.meter] {
+            ensure!(
+                path.is_file(),
+                "{} is missing: cargo build --profile dist -p nanobot -p nanobot-benches",
+                path.display()
+            );
+        }
+        Ok(programs)
+    }
+
+    /// Runs a program to its end in a home and returns what it used.
+    ///
+    /// # Errors
+    /// When it fails, with what it said.
+    pub(crate) async fn run<A: AsRef<OsStr>>(
+        &self,
+        home: &Home,
+        program: &Path,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Result<Usage> {
+        let report = home.path().join("usage.json");
+        let output = home.isolate(&mut Command::new(&self.meter)).arg(&report).arg(program).args(arguments).output();
+        let output = output.await?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "meter: {said}");
+        let usage = Usage::read(&report)?;
+        ensure!(usage.exit_code == 0, "{} failed: {said}", program.display());
+        Ok(usage)
+    }
+
+    /// The same for nanobot.
+    pub(crate) async fn nanobot(&self, home: &Home, arguments: &[&str]) -> Result<Usage> {
+        self.run(home, &self.nanobot, arguments).await
+    }
+
+    /// One question in a session.
+    pub(crate) async fn ask(&self, home: &Home, session: &str) -> Result<Usage> {
+        self.nanobot(home, &["agent", "--session", session, "--message", "Hello, how are you?"]).await
+    }
+
+    /// A gateway, killed when dropped.
+    pub(crate) fn gateway(&self, home: &Home) -> Command {
+        let mut command = Command::new(&self.nanobot);
+        home.isolate(&mut command).arg("gateway").stdout(Stdio::null()).kill_on_drop(true);
+        command
+    }
+}

@@ -1,0 +1,78 @@
+//! A hundred sessions that all ask at once, over WebSocket, of a model that takes its time.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use futures_util::future::try_join_all;
+use nanobot_testkit::WebSocketClient;
+use serde_json::json;
+
+use crate::gateway::Gateway;
+use crate::home::Home;
+use crate::model;
+use crate::programs::Programs;
+use crate::table::{Row, Unit};
+
+const SESSIONS: usize = 100;
+const MODEL: Duration = Duration::from_millis(200);
+/// How often it is done; the median counts.
+const TIMES: usize = 5;
+
+pub(super) async fn rows(programs: &Programs) -> Result<Vec<Row>> {
+    let server = model::slow(MODEL).await?;
+    let (port, config) = Gateway::config().await?;
+    let turns = json!({ "agents": { "defaults": { "maxConcurrentTurns": SESSIONS } } });
+    let home = Home::new(&server.base_url(), [config, turns])?;
+    let gateway = Gateway::start(programs, &home, port).await?;
+    let (mut answered, mut allowed) = (Vec::new(), Vec::new());
+    for time in 0..TIMES {
+        let chats = (0..SESSIONS).map(|number| format!("chat-{time}-{number}"));
+        let clients = try_join_all(chats.map(|chat| {
+            let gateway = &gateway;
+            async move { gateway.connect(&chat).await }
+        }));
+        let clients = clients.await?;
+        answered.push(ask_all(clients).await?);
+        allowed.push(MODEL + 2 * syncs(&home)?);
+    }
+    gateway.stop().await?;
+    answered.sort_unstable();
+    allowed.sort_unstable();
+    let median = |times: &[Duration]| times.get(TIMES / 2).map_or(f64::NAN, |time| time.as_secs_f64() * 1e6);
+    let (value, most) = (median(&answered), median(&allowed));
+    let what = "100 sessions answered (floor: 200 ms + 2 × 100 syncs)";
+    Ok(vec![Row::ratio(what, Unit::Microseconds, value, most, "≤ 1×", 1.0)])
+}
+
+/// From the first question until the last answer.
+async fn ask_all(clients: Vec<WebSocketClient>) -> Result<Duration> {
+    let begun = Instant::now();
+    let asked = clients.into_iter().map(|mut client| async move {
+        client.send(&json!({ "type": "message", "id": "question", "content": "How are you?" })).await?;
+        loop {
+            let events = client.receive_until("message").await?;
+            if events.last().is_some_and(|event| event.get("kind") == Some(&json!("final"))) {
+                return anyhow::Ok(());
+            }
+        }
+    });
+    try_join_all(asked).await?;
+    Ok(begun.elapsed())
+}
+
+/// The time of as many small appends, each synced, one after the other, where the sessions are.
+fn syncs(home: &Home) -> Result<Duration> {
+    let path = home.workspace().join("syncs");
+    let mut file = OpenOptions::new().append(true).create(true).open(&path)?;
+    let line = [b'x'; 256];
+    let begun = Instant::now();
+    for _ in 0..SESSIONS {
+        file.write_all(&line)?;
+        file.sync_data()?;
+    }
+    let taken = begun.elapsed();
+    std::fs::remove_file(path)?;
+    Ok(taken)
+}

@@ -1,0 +1,29 @@
+//! A turn on a long session against one on a short session: the past must cost nothing.
+
+use anyhow::Result;
+
+use super::{Plan, Runs};
+use crate::home::Home;
+use crate::model;
+use crate::programs::Programs;
+use crate::table::{Row, Unit};
+
+pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
+    let server = model::prompt().await?;
+    let home = Home::new(&server.base_url(), [])?;
+    programs.ask(&home, "cli:first").await?;
+    home.store_session("cli:long", 100_000).await?;
+    home.store_session("cli:short", 10).await?;
+    // Both grow by a turn each time, and the same is sent of them.
+    let (mut long, mut short) = (Runs::default(), Runs::default());
+    for _ in 0..plan.runs {
+        long.push(programs.ask(&home, "cli:long").await?);
+        short.push(programs.ask(&home, "cli:short").await?);
+    }
+    let (cpu, least) = (long.cpu_us(), short.cpu_us());
+    let (read, read_least) = (long.read_bytes(), short.read_bytes());
+    Ok(vec![
+        Row::ratio("turn on 100,000 messages, CPU (floor: on 10)", Unit::Microseconds, cpu, least, "≤ 1.2×", 1.2),
+        Row::ratio("turn on 100,000 messages, bytes read (floor: on 10)", Unit::Bytes, read, read_least, "≤ 1.2×", 1.2),
+    ])
+}

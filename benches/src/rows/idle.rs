@@ -1,0 +1,39 @@
+//! A gateway with WebSocket and Telegram on and nothing to do.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use nanobot_testkit::TelegramFake;
+use nanobot_testkit::telegram::TOKEN;
+use serde_json::json;
+
+use super::Plan;
+use crate::gateway::Gateway;
+use crate::home::Home;
+use crate::model;
+use crate::programs::Programs;
+use crate::table::{Row, Unit};
+
+/// Until what only the start needs is over: idle threads end after ten seconds.
+const SETTLING: Duration = Duration::from_secs(15);
+
+pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
+    let (server, telegram) = (model::prompt().await?, TelegramFake::start().await?);
+    let (port, config) = Gateway::config().await?;
+    let bot = json!({ "enabled": true, "token": TOKEN, "apiBase": telegram.api_base(), "pollTimeout": 25 });
+    let home = Home::new(&server.base_url(), [config, json!({ "channels": { "telegram": bot } })])?;
+    let gateway = Gateway::start(programs, &home, port).await?;
+    telegram.wait_for_calls("getUpdates", 1).await?;
+    tokio::time::sleep(SETTLING).await;
+    let before = gateway.cpu()?;
+    tokio::time::sleep(Duration::from_secs(plan.idle_seconds)).await;
+    let used = (gateway.cpu()? - before).as_secs_f64() * 1e6;
+    let pss = u32::try_from(gateway.pss_kib()?).map(f64::from)?;
+    gateway.stop().await?;
+    let seconds = u32::try_from(plan.idle_seconds).map(f64::from)?;
+    let a_minute = used / seconds * 60.0;
+    Ok(vec![
+        Row::limit("idle gateway, PSS", Unit::Kibibytes, pss, "≤ 10 MB", 10.0 * 1_024.0),
+        Row::limit("idle gateway, CPU a minute", Unit::Microseconds, a_minute, "≤ 5 ms", 5_000.0),
+    ])
+}

@@ -1,0 +1,132 @@
+//! The rows, a file each, and what they share.
+
+mod crowd;
+mod history;
+mod idle;
+mod rounds;
+mod turn;
+mod version;
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Parser, ValueEnum};
+
+use crate::Usage;
+use crate::programs::Programs;
+use crate::table::{Row, Table};
+
+/// What is measured, and how.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "measure", about = "Measures nanobot against floor programs and prints a table")]
+pub struct Plan {
+    /// The binary to measure; the one beside this program when absent
+    pub nanobot: Option<PathBuf>,
+    /// Only these measurements
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub only: Vec<Measurement>,
+    /// How often each program is run
+    #[arg(long, default_value_t = 21)]
+    pub runs: usize,
+    /// How long the idle gateway is watched
+    #[arg(long, default_value_t = 60)]
+    pub idle_seconds: u64,
+}
+
+/// One measurement; it gives one row or more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Measurement {
+    /// `--version` and `--help`
+    Version,
+    /// One question
+    Turn,
+    /// What a further tool round costs
+    Rounds,
+    /// A long session against a short one
+    History,
+    /// A gateway with nothing to do
+    Idle,
+    /// A hundred sessions at a time
+    Crowd,
+}
+
+/// Measures.
+///
+/// # Errors
+/// When a program is missing or fails: then there is nothing to measure.
+pub async fn measure(plan: &Plan) -> Result<Table> {
+    let programs = Programs::find(plan.nanobot.as_deref())?;
+    let mut table = Table::default();
+    for measurement in Measurement::value_variants() {
+        if plan.only.is_empty() || plan.only.contains(measurement) {
+            table.extend(rows(*measurement, plan, &programs).await?);
+        }
+    }
+    Ok(table)
+}
+
+async fn rows(measurement: Measurement, plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
+    match measurement {
+        Measurement::Version => version::rows(plan, programs).await,
+        Measurement::Turn => turn::rows(plan, programs).await,
+        Measurement::Rounds => rounds::rows(plan, programs).await,
+        Measurement::History => history::rows(plan, programs).await,
+        Measurement::Idle => idle::rows(plan, programs).await,
+        Measurement::Crowd => crowd::rows(programs).await,
+    }
+}
+
+/// What several runs of one program used.
+#[derive(Debug, Default)]
+struct Runs(Vec<Usage>);
+
+impl Runs {
+    fn push(&mut self, usage: Usage) {
+        self.0.push(usage);
+    }
+
+    fn cpu_us(&self) -> f64 {
+        self.median(|usage| usage.cpu_us)
+    }
+
+    fn wall_us(&self) -> f64 {
+        self.median(|usage| usage.wall_us)
+    }
+
+    fn peak_rss_kib(&self) -> f64 {
+        self.median(|usage| usage.peak_rss_kib)
+    }
+
+    fn read_bytes(&self) -> f64 {
+        self.median(|usage| usage.read_bytes)
+    }
+
+    fn median(&self, of: impl Fn(&Usage) -> u64) -> f64 {
+        let mut values: Vec<u64> = self.0.iter().map(of).collect();
+        values.sort_unstable();
+        let upper = values.get(values.len() / 2);
+        let lower = values.get(values.len().saturating_sub(1) / 2);
+        match (lower, upper) {
+            #[expect(clippy::cast_precision_loss, reason = "microseconds and bytes of one process are far below 2^53")]
+            (Some(lower), Some(upper)) => (*lower as f64 + *upper as f64) / 2.0,
+            _ => f64::NAN,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_the_middle_or_between_the_middles() {
+        let runs = |times: &[u64]| {
+            let usage =
+                |cpu_us: &u64| Usage { exit_code: 0, cpu_us: *cpu_us, wall_us: 0, peak_rss_kib: 0, read_bytes: 0 };
+            Runs(times.iter().map(usage).collect())
+        };
+        assert_eq!(runs(&[9, 1, 5]).cpu_us(), 5.0);
+        assert_eq!(runs(&[9, 1, 5, 7]).cpu_us(), 6.0);
+        assert!(runs(&[]).cpu_us().is_nan());
+    }
+}

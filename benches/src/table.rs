@@ -1,0 +1,105 @@
+//! The table that the driver prints.
+
+use std::fmt;
+
+/// A measured value, what the least program needs, and what was promised.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    what: &'static str,
+    value: String,
+    floor: Option<String>,
+    ratio: Option<f64>,
+    target: &'static str,
+    met: bool,
+}
+
+impl Row {
+    /// A value that may be at most `most` times its floor.
+    pub(crate) fn ratio(
+        what: &'static str,
+        unit: Unit,
+        value: f64,
+        floor: f64,
+        target: &'static str,
+        most: f64,
+    ) -> Self {
+        let ratio = value / floor;
+        let (value, floor) = (unit.show(value), Some(unit.show(floor)));
+        Self { what, value, floor, ratio: Some(ratio), target, met: ratio <= most }
+    }
+
+    /// A value that may be at most `most`.
+    pub(crate) fn limit(what: &'static str, unit: Unit, value: f64, target: &'static str, most: f64) -> Self {
+        Self { what, value: unit.show(value), floor: None, ratio: None, target, met: value <= most }
+    }
+
+    /// The same, with what the floor program needs beside it.
+    pub(crate) fn beside(self, unit: Unit, value: f64, floor: f64) -> Self {
+        Self { floor: Some(unit.show(floor)), ratio: Some(value / floor), ..self }
+    }
+}
+
+/// What a number counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Microseconds,
+    Kibibytes,
+    Bytes,
+}
+
+impl Unit {
+    fn show(self, value: f64) -> String {
+        match self {
+            Self::Microseconds => format!("{:.2} ms", value / 1_000.0),
+            Self::Kibibytes => format!("{:.1} MB", value / 1_024.0),
+            Self::Bytes => format!("{value:.0} B"),
+        }
+    }
+}
+
+/// All rows, shown as a Markdown table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table(Vec<Row>);
+
+impl Table {
+    pub(crate) fn extend(&mut self, rows: impl IntoIterator<Item = Row>) {
+        self.0.extend(rows);
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "| what | value | floor | ratio | target | |")?;
+        writeln!(f, "|---|---:|---:|---:|---:|---|")?;
+        for row in &self.0 {
+            let floor = row.floor.as_deref().unwrap_or("–");
+            let ratio = row.ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}"));
+            let verdict = if row.met { "ok" } else { "**missed**" };
+            writeln!(f, "| {} | {} | {floor} | {ratio} | {} | {verdict} |", row.what, row.value, row.target)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_say_whether_the_target_is_met() {
+        let mut table = Table::default();
+        table.extend([
+            Row::ratio("a", Unit::Microseconds, 1_500.0, 1_000.0, "≤ 1.5×", 1.5),
+            Row::limit("b", Unit::Kibibytes, 5_120.0, "≤ 4 MB", 4_096.0).beside(Unit::Kibibytes, 5_120.0, 2_048.0),
+            Row::limit("c", Unit::Bytes, 10.0, "≤ 8 KB", 8_192.0),
+        ]);
+        let expected = "\
+| what | value | floor | ratio | target | |
+|---|---:|---:|---:|---:|---|
+| a | 1.50 ms | 1.00 ms | 1.50 | ≤ 1.5× | ok |
+| b | 5.0 MB | 2.0 MB | 2.50 | ≤ 4 MB | **missed** |
+| c | 10 B | – | – | ≤ 8 KB | ok |
+";
+        assert_eq!(table.to_string(), expected);
+    }
+}
