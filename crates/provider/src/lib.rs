@@ -26,8 +26,8 @@ pub trait Provider: Send + Sync + std::fmt::Debug {
     /// Its entry in the provider table, or the name the user gave it.
     fn name(&self) -> &ProviderName;
 
-    /// Sends one request. One HTTP exchange, no retry. Dropping the stream ends the exchange.
-    /// A stream that ends without [`StreamEvent::Finished`] was cut.
+    /// Sends one request. One HTTP exchange, no retry, unless the vendor refuses a member of the
+    /// request that it can do without. Dropping the stream ends the exchange. A stream that ends without [`StreamEvent::Finished`] was cut.
     ///
     /// # Errors
     /// What went wrong before the first event; later errors come in the stream.

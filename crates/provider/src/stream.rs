@@ -10,7 +10,7 @@ use crate::ProviderError;
 /// A piece of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StreamEvent {
-    /// Visible text.
+    /// Visible text. An empty piece is a sign of life from a vendor that has nothing to say yet.
     Text(String),
     /// Reasoning as plain text.
     Reasoning(String),

@@ -18,10 +18,12 @@ use http::HeaderMap;
 use nanobot_provider::{ChatRequest, ChatStream, Provider, ProviderError, StreamEvent};
 use nanobot_types::ProviderName;
 use reqwest::Url;
+use serde_json::Value;
 
 use self::events::EventReader;
 use crate::client::network_error;
 use crate::fault::Faults;
+use crate::refusal::Refusals;
 use crate::{HttpClients, body};
 
 pub(crate) use self::request::render;
@@ -38,6 +40,7 @@ pub(crate) struct Anthropic {
     pub(crate) headers: HeaderMap,
     pub(crate) faults: Faults,
     pub(crate) http: Arc<HttpClients>,
+    pub(crate) refusals: Refusals,
 }
 
 #[async_trait]
@@ -47,9 +50,25 @@ impl Provider for Anthropic {
     }
 
     async fn stream(&self, request: ChatRequest) -> Result<ChatStream, ProviderError> {
+        let mut refused = self.refusals.known();
+        loop {
+            let body = request::body(&self.name, &request, &refused);
+            match self.exchange(&body).await {
+                Ok(stream) => {
+                    self.refusals.learn(refused);
+                    return Ok(stream);
+                }
+                Err(error) if self.refusals.add(&mut refused, request::OPTIONAL, &body, &error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Anthropic {
+    async fn exchange(&self, body: &Value) -> Result<ChatStream, ProviderError> {
         let http = self.http.client_for(&self.url)?;
-        let request =
-            http.post(self.url.clone()).headers(self.headers.clone()).json(&request::body(&self.name, &request));
+        let request = http.post(self.url.clone()).headers(self.headers.clone()).json(body);
         let response = request.send().await.map_err(|error| network_error(&self.url, error))?;
         let status = response.status();
         if !status.is_success() {
@@ -89,6 +108,7 @@ impl<S: Stream<Item = Result<Event, EventStreamError<ProviderError>>> + Unpin> S
                 }
             };
             match read {
+                Ok(events) if events.is_empty() => return (!self.ended).then(|| Ok(StreamEvent::Text(String::new()))),
                 Ok(events) => self.ready.extend(events),
                 Err(error) => {
                     self.ended = true;

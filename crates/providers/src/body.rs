@@ -78,7 +78,7 @@ pub(crate) async fn lines(
         return Err(ProviderError::Malformed("the server answered with a web page".to_owned()));
     }
     if !matches!(first, b'{' | b'[' | b'n') {
-        return Ok(Lines { chunks, pending: head, ended: false }.into_stream().boxed());
+        return Ok(Lines { chunks, pending: head, between_frames: true, ended: false }.into_stream().boxed());
     }
     while let Some(chunk) = chunks.next().await {
         head.extend_from_slice(&chunk?);
@@ -95,6 +95,8 @@ pub(crate) async fn lines(
 struct Lines<S> {
     chunks: S,
     pending: BytesMut,
+    /// Whether the last line that was passed on ended a frame.
+    between_frames: bool,
     ended: bool,
 }
 
@@ -109,7 +111,8 @@ impl<S: Stream<Item = Result<Bytes, ProviderError>> + Unpin + Send> Lines<S> {
         while !self.ended {
             let unseen = self.pending.get(searched..).unwrap_or_default();
             if let Some(position) = unseen.iter().rposition(|byte| *byte == b'\n') {
-                return Some(Ok(sound(self.pending.split_to(searched + position + 1).freeze())));
+                let lines = self.pending.split_to(searched + position + 1).freeze();
+                return Some(Ok(self.alive(sound(lines))));
             }
             searched = self.pending.len();
             if searched > LINE_LIMIT {
@@ -132,6 +135,16 @@ impl<S: Stream<Item = Result<Bytes, ProviderError>> + Unpin + Send> Lines<S> {
             }
         }
         None
+    }
+}
+
+impl<S> Lines<S> {
+    /// Puts an empty object in front of a comment between frames. Event parsers drop comments, but
+    /// they are how some servers say that they are still at work.
+    fn alive(&mut self, lines: Bytes) -> Bytes {
+        let is_comment = self.between_frames && lines.starts_with(b":");
+        self.between_frames = lines.ends_with(b"\n\n") || lines.ends_with(b"\n\r\n") || lines.trim_ascii().is_empty();
+        if is_comment { Bytes::from([b"data: {}\n\n", &*lines].concat()) } else { lines }
     }
 }
 

@@ -3,6 +3,7 @@
 //! Decision: servers on this machine get a client of their own, which uses no proxy and loads no
 //! certificates. Redirects are not followed: a model API has no business sending a key elsewhere.
 
+use std::fmt;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -15,17 +16,24 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// Shared clients. A process needs one of these.
 ///
 /// The program must have installed a default rustls crypto provider before the first request.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct HttpClients {
     proxy: Option<Proxy>,
     remote: OnceLock<Client>,
     local: OnceLock<Client>,
 }
 
+/// Without the proxy, whose address may hold a password.
+impl fmt::Debug for HttpClients {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpClients").field("has_proxy", &self.proxy.is_some()).finish_non_exhaustive()
+    }
+}
+
 /// Why a proxy cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("web.proxy is no address of a proxy (http://host:port or socks5://host:port): {0}")]
-pub struct ProxyError(#[source] reqwest::Error);
+pub struct ProxyError(String);
 
 impl HttpClients {
     /// Clients that go through this proxy, or through the one that the environment names.
@@ -34,7 +42,7 @@ impl HttpClients {
     /// [`ProxyError`] when the address is not one.
     pub fn new(proxy: Option<&str>) -> Result<Self, ProxyError> {
         let proxy = proxy.map(str::trim).filter(|address| !address.is_empty());
-        let proxy = proxy.map(Proxy::all).transpose().map_err(|error| ProxyError(error.without_url()))?;
+        let proxy = proxy.map(Proxy::all).transpose().map_err(|error| ProxyError(innermost(&error.without_url())))?;
         let proxy = proxy.map(|proxy| proxy.no_proxy(NoProxy::from_env()));
         Ok(Self { proxy, ..Self::default() })
     }
@@ -43,7 +51,7 @@ impl HttpClients {
     ///
     /// # Errors
     /// [`ProviderError::Network`] when it cannot be set up.
-    pub fn client_for(&self, url: &Url) -> Result<Client, ProviderError> {
+    pub(crate) fn client_for(&self, url: &Url) -> Result<Client, ProviderError> {
         if is_local(url) {
             return built(&self.local, || common().no_proxy().tls_certs_only([]));
         }
@@ -66,9 +74,9 @@ fn built(cell: &OnceLock<Client>, builder: impl FnOnce() -> ClientBuilder) -> Re
     if let Some(client) = cell.get() {
         return Ok(client.clone());
     }
-    let client = builder().build().map_err(|error| {
-        ProviderError::Network(format!("the HTTP client cannot be set up: {}", with_sources(&error)))
-    })?;
+    let client = builder()
+        .build()
+        .map_err(|error| ProviderError::Network(format!("the HTTP client cannot be set up: {}", innermost(&error))))?;
     Ok(cell.get_or_init(|| client).clone())
 }
 
@@ -84,11 +92,11 @@ pub(crate) fn network_error(url: &Url, error: reqwest::Error) -> ProviderError {
     let error = error.without_url();
     let what =
         if error.is_connect() { format!("cannot reach {origin}") } else { format!("talking to {origin} failed") };
-    ProviderError::Network(format!("{what} ({})", with_sources(&error)))
+    ProviderError::Network(format!("{what} ({})", innermost(&error)))
 }
 
 /// The innermost cause says it best; the outer ones only say that there was an error.
-fn with_sources(error: &reqwest::Error) -> String {
+fn innermost(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(source) = cause.source() {
         cause = source;
@@ -118,7 +126,8 @@ mod tests {
     #[test]
     fn a_bad_proxy_is_refused() {
         assert!(HttpClients::new(Some("::not a url::")).is_err());
-        assert!(HttpClients::new(Some("socks5://127.0.0.1:1080")).is_ok());
+        let clients = HttpClients::new(Some("socks5://me:secret@127.0.0.1:1080")).unwrap();
+        assert_eq!(format!("{clients:?}"), "HttpClients { has_proxy: true, .. }");
         assert!(HttpClients::new(Some(" ")).is_ok());
     }
 }

@@ -1,7 +1,8 @@
 //! Builds providers from what the configuration says about them.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::fmt;
+use std::sync::Arc;
 
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use nanobot_provider::Provider;
@@ -12,10 +13,11 @@ use crate::anthropic::{self, Anthropic};
 use crate::demo::Demo;
 use crate::fault::Faults;
 use crate::openai::OpenAi;
-use crate::{ApiKey, HttpClients, Kind, ProviderSpec, Selection, Wire, wire_model};
+use crate::refusal::Refusals;
+use crate::{ApiKey, CUSTOM, HttpClients, Kind, ProviderSpec, Selection, Wire, wire_model};
 
 /// What the configuration says about a provider.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct ProviderSettings {
     /// Its key.
     pub api_key: Option<ApiKey>,
@@ -23,6 +25,14 @@ pub struct ProviderSettings {
     pub api_base: Option<String>,
     /// Header fields that go with every request.
     pub extra_headers: BTreeMap<String, String>,
+}
+
+/// Without the header fields, which may hold keys of their own.
+impl fmt::Debug for ProviderSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { api_key, api_base, extra_headers: _ } = self;
+        f.debug_struct("ProviderSettings").field("api_key", api_key).field("api_base", api_base).finish_non_exhaustive()
+    }
 }
 
 /// A provider, and the model in its own spelling.
@@ -99,6 +109,7 @@ pub fn build(
             headers: headers(name, spec, settings)?,
             faults: faults(spec, settings),
             http,
+            refusals: Refusals::default(),
         }),
         Wire::OpenAi | Wire::Azure => Arc::new(OpenAi {
             name: name.clone(),
@@ -107,7 +118,7 @@ pub fn build(
             headers: headers(name, spec, settings)?,
             faults: faults(spec, settings),
             http,
-            refused: Mutex::default(),
+            refusals: Refusals::default(),
         }),
     };
     Ok(Connection { provider, model: wire_model(spec, model).into() })
@@ -121,7 +132,9 @@ fn faults(spec: &'static ProviderSpec, settings: &ProviderSettings) -> Faults {
 fn base(name: &ProviderName, spec: &ProviderSpec, settings: &ProviderSettings) -> Result<Url, BuildError> {
     let section = || section_key(name);
     let configured = settings.api_base.as_deref().map(str::trim).filter(|base| !base.is_empty());
-    let text = configured.or(spec.base).ok_or_else(|| BuildError::NoBase { label: spec.label, section: section() })?;
+    // The usual address of `custom` is not that of a server with a name of its own.
+    let usual = spec.base.filter(|_| spec.name != CUSTOM.name || name.as_str() == CUSTOM.name);
+    let text = configured.or(usual).ok_or_else(|| BuildError::NoBase { label: spec.label, section: section() })?;
     let bad = || BuildError::BadBase { section: section(), base: text.to_owned() };
     let mut trimmed = text.trim_end_matches('/');
     for ending in ["/chat/completions", "/api/chat", "/messages"] {
@@ -160,7 +173,7 @@ fn headers(name: &ProviderName, spec: &ProviderSpec, settings: &ProviderSettings
             headers.insert(field, value);
         }
         // A server that people named themselves may need none; it will say so.
-        None if spec.is_keyless() || spec.name == "custom" => {}
+        None if spec.is_keyless() || spec.name == CUSTOM.name => {}
         None => return Err(BuildError::NoKey { label: spec.label, section: section_key(name) }),
     }
     if spec.wire == Wire::Anthropic {
@@ -248,6 +261,9 @@ mod tests {
             let error = built(name, &settings).unwrap_err().to_string();
             assert!(error.contains(expected), "{name}: {error}");
         }
+        let own = Selection { name: "my_box".into(), spec: &CUSTOM };
+        let error = build(&own, &ProviderSettings::default(), "m", Arc::default()).unwrap_err().to_string();
+        assert!(error.contains("providers.myBox.apiBase"), "{error}");
         for name in ["custom", "ollama", "demo"] {
             assert!(built(name, &ProviderSettings::default()).is_ok(), "{name}");
         }

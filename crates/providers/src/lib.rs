@@ -18,6 +18,7 @@ mod factory;
 mod fault;
 mod key;
 mod openai;
+mod refusal;
 mod render;
 mod table;
 

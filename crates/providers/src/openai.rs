@@ -3,15 +3,14 @@
 //! Decision: async-openai carries the request and parses the event stream, with raw JSON in both
 //! directions, so that what vendors add is neither lost nor refused. Its own retries are
 //! replaced by a service that sends once and sees status, headers and body before anything else
-//! does: retrying is the router's. A request that is refused over an optional member is sent
-//! again without it, and the member is left out from then on.
+//! does: retrying is the router's.
 
 mod chunk;
 mod request;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use async_openai::Client;
 use async_openai::config::Config;
@@ -30,15 +29,13 @@ use self::chunk::ChunkReader;
 use crate::body::{self, Trouble};
 use crate::client::network_error;
 use crate::fault::Faults;
+use crate::refusal::Refusals;
 use crate::{HttpClients, ProviderSpec, Wire};
 
 pub(crate) use self::request::render;
 
 /// The version of Azure's API that is spoken.
 const AZURE_VERSION: &str = "2024-10-21";
-
-/// How many refused members one request is freed of.
-const REFUSALS: usize = 3;
 
 /// A provider behind `/chat/completions`.
 #[derive(Debug)]
@@ -49,8 +46,7 @@ pub(crate) struct OpenAi {
     pub(crate) headers: HeaderMap,
     pub(crate) faults: Faults,
     pub(crate) http: Arc<HttpClients>,
-    /// Optional members that this vendor does not take.
-    pub(crate) refused: Mutex<BTreeSet<&'static str>>,
+    pub(crate) refusals: Refusals,
 }
 
 #[async_trait]
@@ -60,35 +56,22 @@ impl Provider for OpenAi {
     }
 
     async fn stream(&self, request: ChatRequest) -> Result<ChatStream, ProviderError> {
-        let mut refused = self.refused().clone();
-        let known = refused.len();
+        let mut refused = self.refusals.known();
         loop {
             let body = request::body(self.spec, &self.name, &request, &refused);
-            let error = match self.exchange(&request, &body).await {
+            match self.exchange(&request, &body).await {
                 Ok(stream) => {
-                    if refused.len() > known {
-                        self.refused().extend(refused);
-                    }
+                    self.refusals.learn(refused);
                     return Ok(stream);
                 }
-                Err(error) => error,
-            };
-            let ProviderError::BadRequest(words) = &error else { return Err(error) };
-            match request::refused_member(&body, words) {
-                Some(member) if refused.len() < known + REFUSALS && refused.insert(member) => {
-                    tracing::debug!(provider = %self.name, member, "sending again without a refused member");
-                }
-                _ => return Err(error),
+                Err(error) if self.refusals.add(&mut refused, request::OPTIONAL, &body, &error) => {}
+                Err(error) => return Err(error),
             }
         }
     }
 }
 
 impl OpenAi {
-    fn refused(&self) -> std::sync::MutexGuard<'_, BTreeSet<&'static str>> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn url(&self, request: &ChatRequest) -> Result<Url, ProviderError> {
         let mut url = self.base.clone();
         {
@@ -258,6 +241,7 @@ impl<S: Stream<Item = Result<Value, OpenAIError>> + Unpin> State<S> {
                 }
             };
             match read {
+                Ok(events) if events.is_empty() => return (!self.ended).then(|| Ok(StreamEvent::Text(String::new()))),
                 Ok(events) => self.ready.extend(events),
                 Err(error) => {
                     self.ended = true;

@@ -11,13 +11,8 @@ use super::health::Admission;
 use super::{CallContext, Candidate, Delta, ProviderRouter, adapt, explain};
 use crate::{ChatRequest, Fold, Folded, ProviderError, Recovery, StreamEvent};
 
-const EMPTY_ANSWER: &str = "the answer was empty";
-
 /// How often an empty answer is asked for again.
 const EMPTY_RETRIES: usize = 2;
-
-/// How often a silent candidate is asked again when there is no other.
-const STALLED_RETRIES: usize = 1;
 
 /// How long a candidate rests whose failures are of the passing kind.
 const REST: Duration = Duration::from_secs(60);
@@ -57,7 +52,7 @@ impl Step {
     }
 }
 
-/// The tries of one candidate.
+/// The tries of one candidate that failed, by kind.
 #[derive(Default)]
 struct Tries {
     failed: usize,
@@ -116,6 +111,7 @@ impl<'a> Call<'a> {
         };
         match end {
             End::BrokenOff => return Ok(self.broken_off(candidate, &error)),
+            End::Next { cooldown } if cooldown.is_zero() => {}
             End::Next { cooldown } => admission.rest(cooldown),
         }
         if let Some(next) = next {
@@ -130,18 +126,20 @@ impl<'a> Call<'a> {
         let mut request = adapt::for_candidate(&self.request, candidate);
         let mut tries = Tries::default();
         loop {
-            let error = match self.exchange(candidate, request.clone()).await {
-                Ok(response) => match unusable(&response) {
-                    None => return Ok(response),
-                    Some(error) => error,
+            let (error, is_empty) = match self.exchange(candidate, request.clone()).await {
+                Ok(response) if !is_empty(&response) => return Ok(response),
+                Ok(response) => match explain::withheld(candidate, &response.finish_reason) {
+                    Some(words) => return Ok(LlmResponse::error(words)),
+                    None => (ProviderError::Malformed("the answer was empty".to_owned()), true),
                 },
-                Err(error) => error,
+                Err(error) => (error, false),
             };
             let who = explain::title(candidate);
             let words = explain::short(&error);
             tracing::warn!(trace = %self.context.trace, candidate = who, error = words, "model call failed");
             let has_images = !tries.images_dropped && adapt::has_images(&request.transcript);
-            match self.step(&error, &mut tries, has_next, has_images) {
+            let limit = self.limit(&error, is_empty, &mut tries, has_next);
+            match self.step(&error, limit, has_next, has_images) {
                 Step::Again { pause } => {
                     self.notice(format!("{who}: {words}; trying again in {} s", pause.as_secs_f32().ceil()));
                     tokio::time::sleep(pause).await;
@@ -197,6 +195,8 @@ impl<'a> Call<'a> {
     fn show(&mut self, event: &StreamEvent) {
         let Some(sink) = &self.context.deltas else { return };
         match event {
+            // Only a sign of life.
+            StreamEvent::Text(text) | StreamEvent::Reasoning(text) if text.is_empty() => {}
             StreamEvent::Text(text) => {
                 self.shown |= !text.trim().is_empty();
                 sink.delta(Delta::Text(text.clone()));
@@ -212,12 +212,12 @@ impl<'a> Call<'a> {
         }
     }
 
-    fn step(&self, error: &ProviderError, tries: &mut Tries, has_next: bool, has_images: bool) -> Step {
+    fn step(&self, error: &ProviderError, limit: (&mut usize, usize), has_next: bool, has_images: bool) -> Step {
         if self.shown {
             return Step::GiveUp(End::BrokenOff);
         }
         match error.recovery() {
-            Recovery::RetrySame { after } => self.again(error, after, tries, has_next),
+            Recovery::RetrySame { after } => self.again(after, limit, has_next),
             Recovery::NextCandidate { cooldown } => Step::next(cooldown),
             // Vendors find many words for it, so any refusal of a request with images counts.
             Recovery::DropImages | Recovery::GiveUp if has_images => Step::WithoutImages,
@@ -226,18 +226,28 @@ impl<'a> Call<'a> {
         }
     }
 
-    fn again(&self, error: &ProviderError, after: Option<Duration>, tries: &mut Tries, has_next: bool) -> Step {
+    /// How many tries a failure of this kind has had, and how many more than one it gets.
+    fn limit<'t>(
+        &self,
+        error: &ProviderError,
+        is_empty: bool,
+        tries: &'t mut Tries,
+        has_next: bool,
+    ) -> (&'t mut usize, usize) {
+        match error {
+            ProviderError::Stalled(_) => (&mut tries.stalled, usize::from(!has_next)),
+            _ if is_empty => (&mut tries.empty, EMPTY_RETRIES),
+            _ => (&mut tries.failed, self.router.policy.pauses.len()),
+        }
+    }
+
+    fn again(&self, after: Option<Duration>, (count, most): (&mut usize, usize), has_next: bool) -> Step {
         let policy = &self.router.policy;
-        let (count, limit) = match error {
-            ProviderError::Stalled(_) => (&mut tries.stalled, if has_next { 0 } else { STALLED_RETRIES }),
-            error if is_empty_answer(error) => (&mut tries.empty, EMPTY_RETRIES),
-            _ => (&mut tries.failed, policy.pauses.len()),
-        };
         // With somebody else to ask, a vendor that wants us to wait longer than our own pauses waits alone.
         let own_longest = policy.pauses.iter().max().copied().unwrap_or_default();
         let longest = if has_next { own_longest.min(policy.longest_pause) } else { policy.longest_pause };
         let asked = after.unwrap_or_default();
-        if *count >= limit || asked > longest {
+        if *count >= most || asked > longest {
             return Step::next(after.unwrap_or(REST));
         }
         let own = policy.pauses.get(*count).copied().unwrap_or(own_longest);
@@ -261,25 +271,9 @@ impl<'a> Call<'a> {
     }
 }
 
-/// What is wrong with a whole answer that holds nothing.
-fn unusable(response: &LlmResponse) -> Option<ProviderError> {
-    let has_text = response.content.as_ref().is_some_and(|text| !text.trim().is_empty());
-    if has_text || !response.tool_calls.is_empty() {
-        return None;
-    }
-    Some(match response.finish_reason {
-        FinishReason::ContentFilter => {
-            ProviderError::BadRequest("the vendor's content filter withheld the answer".to_owned())
-        }
-        FinishReason::Length => ProviderError::BadRequest(
-            "the token limit was reached before the answer began; raise agents.defaults.maxTokens".to_owned(),
-        ),
-        _ => ProviderError::Malformed(EMPTY_ANSWER.to_owned()),
-    })
-}
-
-fn is_empty_answer(error: &ProviderError) -> bool {
-    matches!(error, ProviderError::Malformed(what) if what == EMPTY_ANSWER)
+/// Whether a whole answer holds nothing for anybody.
+fn is_empty(response: &LlmResponse) -> bool {
+    response.tool_calls.is_empty() && response.content.as_ref().is_none_or(|text| text.trim().is_empty())
 }
 
 /// Up to a quarter longer, so that many callers do not come back at once.

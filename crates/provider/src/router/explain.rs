@@ -1,6 +1,6 @@
 //! Failures in words: who, what, and what to try.
 
-use nanobot_types::ProviderName;
+use nanobot_types::{FinishReason, ProviderName};
 
 use super::Candidate;
 use crate::ProviderError;
@@ -26,6 +26,21 @@ pub(super) fn title(candidate: &Candidate) -> String {
 pub(super) fn failure(candidate: &Candidate, error: &ProviderError) -> String {
     let advice = advice(candidate.provider.name(), error);
     format!("{}: {}. {advice}", title(candidate), short(error))
+}
+
+/// Why a whole answer is empty, where the vendor says why; asking again would not change it.
+pub(super) fn withheld(candidate: &Candidate, reason: &FinishReason) -> Option<String> {
+    let why = match reason {
+        FinishReason::ContentFilter => {
+            "the vendor's content filter withheld the answer. Say it differently, or choose another model."
+        }
+        FinishReason::Length => {
+            "the token limit was reached before the answer began. Raise agents.defaults.maxTokens in the \
+             configuration, or ask for less reasoning."
+        }
+        _ => return None,
+    };
+    Some(format!("{}: {why}", title(candidate)))
 }
 
 /// The failures of several candidates.

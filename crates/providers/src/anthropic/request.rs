@@ -6,10 +6,14 @@ use nanobot_types::{
 };
 use serde_json::{Map, Value, json};
 
+use crate::refusal::Members;
 use crate::render::{CallIds, EMPTY, IMAGE_OMITTED, Rendered, arguments, number, plain_id, texts, tool_name};
 
 /// The smallest budget that the API takes.
 const LEAST_BUDGET: u32 = 1024;
+
+/// Members that a model may refuse and that a request can do without.
+pub(super) const OPTIONAL: &[&str] = &["temperature", "thinking"];
 
 const IMAGE_TYPES: &[&str] = &["image/jpeg", "image/png", "image/gif", "image/webp"];
 
@@ -29,7 +33,8 @@ pub(crate) fn render(name: &ProviderName, request: &ChatRequest) -> Rendered {
     }
 }
 
-pub(super) fn body(name: &ProviderName, request: &ChatRequest) -> Value {
+/// The body, without the members in `refused`.
+pub(super) fn body(name: &ProviderName, request: &ChatRequest, refused: &Members) -> Value {
     let mut body = Map::new();
     let mut tools = tools(&request.tools);
     mark_tools(&request.tools, &mut tools);
@@ -47,6 +52,9 @@ pub(super) fn body(name: &ProviderName, request: &ChatRequest) -> Value {
     if !tools.is_empty() {
         body.insert("tools".into(), Value::Array(tools));
         body.insert("tool_choice".into(), tool_choice(&request.tool_choice));
+    }
+    for member in refused {
+        body.remove(*member);
     }
     Value::Object(body)
 }

@@ -171,7 +171,8 @@ fn find(lower: &str, phrase: &str) -> Option<usize> {
         let latin = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
         let first_is_latin = latin(phrase.chars().next());
         let last_is_latin = latin(phrase.chars().next_back());
-        (!(first_is_latin && latin(before)) && !(last_is_latin && latin(after))).then_some(end)
+        let inside_a_word = (first_is_latin && latin(before)) || (last_is_latin && latin(after));
+        (!inside_a_word).then_some(end)
     })
 }
 

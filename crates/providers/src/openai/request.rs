@@ -1,18 +1,17 @@
 //! The body of a request.
 
-use std::collections::BTreeSet;
-
 use nanobot_provider::{ChatRequest, ToolChoice};
 use nanobot_types::{
     AssistantMessage, ChatMessage, Content, ContentBlock, ProviderName, ToolCall, ToolMessage, ToolSpec,
 };
 use serde_json::{Map, Value, json};
 
+use crate::refusal::Members;
 use crate::render::{CallIds, EMPTY, IMAGE_OMITTED, Rendered, arguments, number, plain_id, short_id, texts, tool_name};
 use crate::{ProviderSpec, Quirks, Thinking};
 
 /// Members that a vendor may refuse and that a request can do without.
-const OPTIONAL: &[&str] = &[
+pub(super) const OPTIONAL: &[&str] = &[
     "stream_options",
     "temperature",
     "reasoning_effort",
@@ -38,12 +37,7 @@ pub(crate) fn render(spec: &ProviderSpec, name: &ProviderName, request: &ChatReq
 }
 
 /// The body, without the members in `refused`.
-pub(super) fn body(
-    spec: &ProviderSpec,
-    name: &ProviderName,
-    request: &ChatRequest,
-    refused: &BTreeSet<&'static str>,
-) -> Value {
+pub(super) fn body(spec: &ProviderSpec, name: &ProviderName, request: &ChatRequest, refused: &Members) -> Value {
     let quirks = &spec.quirks;
     let mut body = Map::new();
     let mut conversation = messages(quirks, name, request);
@@ -69,12 +63,7 @@ pub(super) fn body(
     Value::Object(body)
 }
 
-/// The optional member of the body that a refusal names.
-pub(super) fn refused_member(body: &Value, refusal: &str) -> Option<&'static str> {
-    OPTIONAL.iter().find(|member| body.get(**member).is_some() && refusal.contains(**member)).copied()
-}
-
-fn generation(quirks: &Quirks, request: &ChatRequest, refused: &BTreeSet<&'static str>, body: &mut Map<String, Value>) {
+fn generation(quirks: &Quirks, request: &ChatRequest, refused: &Members, body: &mut Map<String, Value>) {
     let model = request.model.as_str().to_lowercase();
     let wanted = &request.generation;
     let completion_limit = quirks.completion_limit != refused.contains(limit_name(quirks.completion_limit));
@@ -275,22 +264,4 @@ fn tool_content(content: &Content) -> String {
         }
     };
     if text.is_empty() { EMPTY.to_owned() } else { text }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_refusal_names_what_was_sent() {
-        let body = json!({ "max_tokens": 1, "temperature": 0.1 });
-        let table = [
-            ("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.", Some("max_tokens")),
-            ("temperature must be 1", Some("temperature")),
-            ("stream_options is unknown", None),
-        ];
-        for (refusal, expected) in table {
-            assert_eq!(refused_member(&body, refusal), expected, "{refusal}");
-        }
-    }
 }

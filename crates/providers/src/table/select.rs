@@ -8,6 +8,7 @@
 use nanobot_types::ProviderName;
 
 use super::{CUSTOM, Kind, ProviderSpec, TABLE, Wire, fold_name};
+use crate::{ApiKey, ProviderSettings};
 
 /// What the configuration says about one provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,6 +22,16 @@ pub struct Section<'a> {
     pub key_prefix: &'a str,
     /// Its configured address.
     pub api_base: Option<&'a str>,
+}
+
+impl<'a> Section<'a> {
+    /// The section `name` with these settings.
+    #[must_use]
+    pub fn of(name: &'a str, settings: &'a ProviderSettings) -> Self {
+        let base = settings.api_base.as_deref().map(str::trim).filter(|base| !base.is_empty());
+        let key = settings.api_key.as_ref();
+        Self { name, has_key: key.is_some(), key_prefix: key.map_or("", ApiKey::prefix), api_base: base }
+    }
 }
 
 /// The provider for a model.
@@ -99,9 +110,10 @@ impl<'a> Choice<'a> {
         self.section(spec).is_some_and(|section| section.api_base.is_some())
     }
 
-    /// Sections that people named themselves.
+    /// Servers that people named themselves. They have an address; other sections that the table
+    /// does not know are for something else.
     fn own_sections(&self) -> impl Iterator<Item = &'a Section<'a>> {
-        self.sections.iter().filter(|section| ProviderSpec::find(section.name).is_none())
+        self.sections.iter().filter(|section| section.api_base.is_some() && ProviderSpec::find(section.name).is_none())
     }
 
     fn named(&self, name: &str) -> Option<Selection> {
@@ -113,7 +125,7 @@ impl<'a> Choice<'a> {
     }
 
     fn by_prefix(&self, model: &str) -> Option<Selection> {
-        let (prefix, _) = model.split_once('/')?;
+        let prefix = model.split_once('/').map_or(model, |(prefix, _)| prefix);
         let folded = fold_name(prefix);
         if let Some(section) = self.own_sections().find(|section| fold_name(section.name) == folded) {
             return Some(own(section));
@@ -236,6 +248,8 @@ mod tests {
             ("my-box/llama", &[openrouter, at("myBox", "http://box/v1")], "myBox"),
             ("llama", &[at("my-box", "http://box/v1")], "my-box"),
             ("llama", &[at("custom", "http://box/v1")], "custom"),
+            ("llama", &[keyed("assemblyai")], "none"),
+            ("demo", &[openrouter], "demo"),
             ("whatever", &[keyed("groq"), keyed("custom")], "custom"),
         ];
         for (model, sections, expected) in table {

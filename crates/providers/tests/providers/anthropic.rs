@@ -124,6 +124,21 @@ async fn thoughts_come_back_signed_and_a_turn_without_them_goes_on() {
 }
 
 #[tokio::test]
+async fn a_model_that_takes_no_temperature_is_asked_without() {
+    let server = ModelServer::answering(|request| match request.json.get("temperature") {
+        Some(_) => Reply::error(400, "`temperature` is deprecated for this model."),
+        None => Reply::text("ok"),
+    })
+    .await
+    .unwrap();
+    let router = router("anthropic", &server, quick());
+    for total in [2, 3] {
+        assert_eq!(words(&router.chat_with_failover(hello(), &context()).await), "ok");
+        assert_eq!(server.requests().len(), total);
+    }
+}
+
+#[tokio::test]
 async fn broken_answers_are_not_accepted() {
     let table = [
         ("cut", Reply::text("half").then_cut()),

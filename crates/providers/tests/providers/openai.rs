@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use nanobot_provider::{ChatRequest, Generation, ProviderRouter, ToolChoice};
 use nanobot_providers::{HttpClients, ProviderSettings};
+use nanobot_testkit::http::{Response, Step};
 use nanobot_testkit::{ModelServer, Reply, ScriptedCall};
 use nanobot_types::{
     AssistantMessage, ChatMessage, Content, ContentBlock, FinishReason, LlmResponse, Map, ToolCall, Usage, UserMessage,
@@ -229,6 +231,10 @@ async fn failures_say_what_to_try_and_never_show_the_key() {
     let response = router("openai", &echoing, quick()).chat_with_failover(hello(), &context()).await;
     assert!(!words(&response).contains(KEY) && words(&response).contains("***"), "{response:?}");
 
+    let router = ProviderRouter::new([candidate("openai", &settings("https://127.0.0.1:1/v1"), "m")], quick());
+    let response = router.chat_with_failover(hello(), &context()).await;
+    assert!(words(&response).starts_with("openai/m: connection failed: "), "{response:?}");
+
     let gone = refusing.base_url();
     refusing.server().shutdown().await;
     let router = ProviderRouter::new([candidate("ollama", &settings(&gone), "m")], quick());
@@ -252,6 +258,20 @@ async fn stopping_closes_the_connection() {
     });
     assert_eq!(words(&response), "Stopped.");
     server.server().wait_for_abandoned(1).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_says_it_is_alive_is_waited_for() {
+    let mut steps = Vec::new();
+    for _ in 0..8 {
+        steps.extend([Step::text(": still here\n\n"), Step::Wait(Duration::from_millis(100))]);
+    }
+    steps.push(Step::text(
+        "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"ok\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+    ));
+    let server = ModelServer::scripted([Reply::raw(Response::chunked(200, "text/event-stream", steps))]).await.unwrap();
+    let response = router("custom", &server, quick()).chat_with_failover(hello(), &context()).await;
+    assert_eq!(words(&response), "ok", "{response:?}");
 }
 
 #[test]
