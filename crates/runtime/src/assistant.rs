@@ -7,7 +7,7 @@ use nanobot_agent_core::{Agent, AgentParts, AgentSettings, MessageTool, Outbox};
 use nanobot_bus::EventFeed;
 use nanobot_config::Config;
 use nanobot_context::{ContextBuilder, ContextSettings, sync_templates};
-use nanobot_guard::{PathPolicy, PathRules};
+use nanobot_guard::{CREDENTIAL_PATHS, PathPolicy, PathRules};
 use nanobot_memory::MarkdownStore;
 use nanobot_tool::{Registry, Typed};
 use nanobot_tools::{DirectRunner, HttpClients, ToolsConfig, builtin};
@@ -103,7 +103,7 @@ fn path_rules(config: &Config, tools: &ToolsConfig, workspace: &Path) -> Result<
     let paths = config.paths();
     let skills: SkillsConfig = config.section("skills")?;
     let mut secret_paths = vec![paths.config_file.clone(), paths.state_db.clone()];
-    secret_paths.extend(config.environment().user_home().map(|home| home.join(".ssh")));
+    secret_paths.extend(CREDENTIAL_PATHS.map(PathBuf::from));
     let mut read_only_roots = library(config, &skills);
     read_only_roots.push(paths.media.clone());
     Ok(PathRules { secret_paths, read_only_roots, ..tools.path_rules(workspace) })

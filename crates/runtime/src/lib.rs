@@ -18,7 +18,7 @@ mod visit;
 
 pub use error::RuntimeError;
 pub use gateway::Gateway;
-pub use load::{LoadOptions, install_tls, load};
+pub use load::{LoadOptions, install_tls, load, load_in};
 pub use model::{ModelChoice, ModelSource};
 pub use onboard::{OnboardMode, OnboardPlan, OnboardReport, onboard, plan_onboarding};
 pub use settings::AgentDefaults;

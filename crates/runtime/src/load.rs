@@ -35,7 +35,14 @@ pub fn install_tls() {
 /// # Errors
 /// [`ConfigError`], which says where and what to try.
 pub fn load(options: &LoadOptions) -> Result<Config, ConfigError> {
-    let environment = Environment::of_process();
+    load_in(Environment::of_process(), options)
+}
+
+/// The same for an environment that is not this process's own.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_in(environment: Environment, options: &LoadOptions) -> Result<Config, ConfigError> {
     let paths = Paths::resolve(&environment, options.config.as_deref())?;
     let mut loader = Loader::new(schema()?, paths, environment);
     if let Some(workspace) = &options.workspace {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentDefaults {
-    /// The folder of everything a person owns; empty is `workspace` in the home.
+    /// The folder of everything a person owns; `~/.nanobot` is the home, wherever that is.
     pub workspace: String,
     /// The model.
     pub model: String,
@@ -41,7 +41,7 @@ pub struct AgentDefaults {
 impl Default for AgentDefaults {
     fn default() -> Self {
         Self {
-            workspace: String::new(),
+            workspace: "~/.nanobot/workspace".to_owned(),
             model: "anthropic/claude-opus-4-5".to_owned(),
             provider: "auto".to_owned(),
             max_tokens: 8192,

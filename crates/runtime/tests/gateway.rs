@@ -1,0 +1,189 @@
+//! The whole gateway in one process: real sockets to a fake Telegram, a WebSocket client and a
+//! scripted model.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::net::TcpListener;
+use std::path::Path;
+
+use nanobot_config::{Config, Environment};
+use nanobot_runtime::{Gateway, LoadOptions, RuntimeError, install_tls, load_in};
+use nanobot_testkit::telegram::{Incoming, Person, TOKEN};
+use nanobot_testkit::{Gate, ModelServer, Reply, TelegramFake, WebSocketClient};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+fn free_port() -> u16 {
+    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
+}
+
+fn configure(home: &Path, config: &Value) -> Config {
+    install_tls();
+    std::fs::create_dir_all(home).unwrap();
+    std::fs::write(home.join("config.json"), config.to_string()).unwrap();
+    let variables = [("NANOBOT_HOME".to_owned(), home.to_string_lossy().into_owned())];
+    let environment = Environment::new(variables, Some(home.to_owned()), home.to_owned());
+    load_in(environment, &LoadOptions::default()).unwrap()
+}
+
+fn config(model: Option<&ModelServer>, telegram: &TelegramFake, websocket_port: u16) -> Value {
+    let mut config = json!({
+        "gateway": {"port": 0},
+        "channels": {
+            "telegram": {
+                "enabled": true, "token": TOKEN, "apiBase": telegram.api_base(), "allowFrom": ["7"],
+                "streamEditInterval": 0.1, "pollTimeout": 1
+            },
+            "websocket": {"enabled": true, "port": websocket_port, "token": "secret", "allowFrom": ["*"]}
+        }
+    });
+    if let Some(model) = model {
+        config["agents"] = json!({"defaults": {"model": "custom/any", "provider": "custom"}});
+        config["providers"] = json!({"custom": {"apiKey": "k", "apiBase": model.base_url()}});
+    }
+    config
+}
+
+struct Running {
+    cancel: CancellationToken,
+    task: JoinHandle<Result<(), RuntimeError>>,
+}
+
+impl Running {
+    async fn start(config: &Config) -> Self {
+        let gateway = Gateway::start(config).await.unwrap();
+        let cancel = CancellationToken::new();
+        let task = TaskTracker::new().spawn(gateway.run(cancel.clone()));
+        Self { cancel, task }
+    }
+
+    async fn stop(self) {
+        self.cancel.cancel();
+        self.task.await.unwrap().unwrap();
+    }
+}
+
+async fn connect(port: u16) -> WebSocketClient {
+    let url = format!("ws://127.0.0.1:{port}/?token=secret&client_id=ann&chat_id=kitchen");
+    for _ in 0..200 {
+        if let Ok(client) = WebSocketClient::connect(&url).await {
+            return client;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    WebSocketClient::connect(&url).await.unwrap()
+}
+
+fn ann() -> Person {
+    Person::new(7, "Ann", "ann")
+}
+
+#[tokio::test]
+async fn both_channels_get_streamed_replies() {
+    let home = tempfile::tempdir().unwrap();
+    let telegram = TelegramFake::start().await.unwrap();
+    let gate = Gate::new();
+    let model = ModelServer::scripted([Reply::deltas(["Hello ", "from ", "**nanobot**."])]).await.unwrap();
+    let port = free_port();
+    let running = Running::start(&configure(home.path(), &config(Some(&model), &telegram, port))).await;
+
+    let mut client = connect(port).await;
+    client.send(&json!({"type": "message", "id": "m-1", "content": "hi"})).await.unwrap();
+    let events = client.receive_until("message").await.unwrap();
+    let acknowledged = events.iter().position(|event| event["event"] == "ack").unwrap();
+    let deltas: String =
+        events.iter().filter_map(|event| event["text"].as_str().filter(|_| event["event"] == "delta")).collect();
+    assert_eq!(deltas, "Hello from **nanobot**.");
+    let reply = events.last().unwrap();
+    assert_eq!((&reply["text"], &reply["kind"]), (&json!("Hello from **nanobot**."), &json!("final")));
+    assert!(acknowledged < events.len() - 1);
+    client.send(&json!({"type": "message", "id": "m-1", "content": "hi"})).await.unwrap();
+    client.receive_until("ack").await.unwrap();
+    assert_eq!(model.requests().len(), 1, "the same message is answered once");
+
+    model.push(Reply::deltas(["Moin ", "**Ann**."]).with_delay(std::time::Duration::from_millis(150)));
+    let pushed = telegram.push(Incoming::private(&ann(), "moin"));
+    telegram.wait_for_acknowledged(pushed).await.unwrap();
+    telegram
+        .wait_for("the final text", |state| {
+            let texts: Vec<String> = state.iter().map(|message| message.text.clone()).collect();
+            (texts == ["Moin Ann."]).then_some(())
+        })
+        .await
+        .unwrap();
+    let sent = telegram.sent();
+    assert!(!sent[0].history.is_empty(), "one message, edited while it grew: {sent:?}");
+    assert!(!telegram.calls_of("sendChatAction").is_empty(), "typing was shown");
+    gate.open();
+    running.stop().await;
+    assert!(model.violations().is_empty(), "{:?}", model.violations());
+}
+
+#[tokio::test]
+async fn strangers_are_not_heard_and_nothing_is_done_for_them() {
+    let home = tempfile::tempdir().unwrap();
+    let telegram = TelegramFake::start().await.unwrap();
+    let model = ModelServer::scripted([Reply::text("hi Ann")]).await.unwrap();
+    let running = Running::start(&configure(home.path(), &config(Some(&model), &telegram, free_port()))).await;
+    let stranger = telegram.push(Incoming::private(&Person::new(8, "Eve", "eve"), "let me in"));
+    telegram.wait_for_acknowledged(stranger).await.unwrap();
+    telegram.push(Incoming::private(&ann(), "hello"));
+    telegram.wait_for_sent(1).await.unwrap();
+    assert_eq!(model.requests().len(), 1);
+    assert!(telegram.texts_in(8).is_empty());
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn without_a_model_it_says_what_to_do() {
+    let home = tempfile::tempdir().unwrap();
+    let telegram = TelegramFake::start().await.unwrap();
+    let config = configure(home.path(), &config(None, &telegram, free_port()));
+    let gateway = Gateway::start(&config).await.unwrap();
+    let summary = gateway.summary().join("\n");
+    assert!(summary.contains("Model: none"), "{summary}");
+    let cancel = CancellationToken::new();
+    let task = TaskTracker::new().spawn(gateway.run(cancel.clone()));
+    telegram.push(Incoming::private(&ann(), "hello"));
+    let sent = telegram.wait_for_sent(1).await.unwrap();
+    assert!(sent[0].text.contains("No model is configured"), "{sent:?}");
+    cancel.cancel();
+    task.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_second_gateway_on_the_same_home_is_refused_with_the_first_ones_pid() {
+    let home = tempfile::tempdir().unwrap();
+    let telegram = TelegramFake::start().await.unwrap();
+    let config = configure(home.path(), &config(None, &telegram, free_port()));
+    let first = Gateway::start(&config).await.unwrap();
+    let refusal = Gateway::start(&config).await.unwrap_err();
+    assert!(refusal.to_string().contains(&std::process::id().to_string()), "{refusal}");
+    assert!(refusal.remedy().unwrap().contains("kill"));
+    drop(first);
+    Gateway::start(&config).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_was_accepted_before_a_stop_is_answered_after_it() {
+    let home = tempfile::tempdir().unwrap();
+    let telegram = TelegramFake::start().await.unwrap();
+    let model = ModelServer::scripted([Reply::hang()]).await.unwrap();
+    let port = free_port();
+    let settings = config(Some(&model), &telegram, port);
+    let running = Running::start(&configure(home.path(), &settings)).await;
+    let pushed = telegram.push(Incoming::private(&ann(), "are you there?"));
+    telegram.wait_for_acknowledged(pushed).await.unwrap();
+    model.wait_for(1).await.unwrap();
+    running.task.abort();
+    drop(running.task.await);
+
+    model.push(Reply::text("Yes."));
+    let running = Running::start(&configure(home.path(), &settings)).await;
+    let sent = telegram.wait_for_sent(1).await.unwrap();
+    assert_eq!(sent[0].text, "Yes.");
+    running.stop().await;
+    let session = std::fs::read_to_string(home.path().join("workspace/sessions/telegram_7.jsonl")).unwrap();
+    assert_eq!(session.matches("are you there?").count(), 1, "asked once: {session}");
+}
