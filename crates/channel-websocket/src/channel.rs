@@ -92,7 +92,7 @@ impl WebSocketChannel {
                 }
                 Err(error) => {
                     context.progress.degraded(&format!("cannot take WebSocket clients: {error}"));
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    context.cancel.run_until_cancelled(tokio::time::sleep(ACCEPT_PAUSE)).await;
                 }
             }
         }

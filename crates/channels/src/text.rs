@@ -9,6 +9,7 @@
 
 mod build;
 mod document;
+mod flank;
 mod slice;
 mod source;
 mod split;

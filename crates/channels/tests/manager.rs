@@ -1,11 +1,11 @@
 //! The manager with a channel that records, on the in-process bus and paused time.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests stop at the first surprise")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests stop at the first surprise")]
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use nanobot_bus::{Bus, EntryState, Ledger, LedgerFilter, MemoryBus, Queue, Settle};
+use nanobot_bus::{Bus as _, EntryState, Ledger as _, LedgerFilter, MemoryBus, Queue, Settle};
 use nanobot_channel::{
     Admission, Channel, ChannelError, ChatKind, DeliveryGuarantee, Dialect, InboundMessage, Measure, OutboundKey,
     OutboundKind, OutboundMessage, TextStyle,

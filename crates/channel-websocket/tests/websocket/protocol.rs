@@ -11,13 +11,15 @@ use nanobot_channels::{
     AllowFrom, ChannelManager, ChannelManagerParts, ChannelSettings, DeliverySettings, HealthState, ManagedChannel,
     MediaSettings,
 };
-use nanobot_testkit::{TestkitError, WebSocketClient};
+use nanobot_testkit::{TestkitError, WAIT_LIMIT, WebSocketClient};
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{address, channel, connect, with_token};
+use super::{TOKEN, address, channel, connect, with_token};
 
 /// A gateway without a model.
 struct Gateway {
@@ -188,6 +190,50 @@ async fn a_full_ledger_is_said_and_the_message_may_come_again() {
     gateway.bus.inbound().await.unwrap().next().await.unwrap().ack().await.unwrap();
     client.send(&json!({ "content": "b", "id": "2" })).await.unwrap();
     assert_eq!(client.receive().await.unwrap()["event"], "ack");
+}
+
+/// A client that opens a connection and then does nothing more, not even read.
+async fn mute(gateway: &Gateway, chat: &str) -> TcpStream {
+    let address = address(&gateway.channel).await;
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!(
+        "GET /?token={TOKEN}&client_id=mute&chat_id={chat} HTTP/1.1\r\nHost: {address}\r\nConnection: Upgrade\r\n\
+         Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut greeting = Vec::new();
+    while !String::from_utf8_lossy(&greeting).contains("ready") {
+        stream.read_buf(&mut greeting).await.unwrap();
+    }
+    stream
+}
+
+#[tokio::test]
+async fn a_client_that_is_silent_is_disconnected() {
+    let gateway = gateway(WebSocketConfig { ping_interval_s: 1, ping_timeout_s: 1, ..with_token() });
+    let mut mute = mute(&gateway, "room").await;
+    // It ends, and not because the test gave up.
+    let ended = tokio::time::timeout(WAIT_LIMIT, mute.read_to_end(&mut Vec::new())).await;
+    ended.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_client_that_takes_nothing_is_disconnected_and_delays_nobody() {
+    const MESSAGES: usize = 150;
+    let gateway = gateway(with_token());
+    let mut quick = gateway.client("room").await;
+    let mut slow = mute(&gateway, "room").await;
+    for number in 0..MESSAGES {
+        gateway.publish("room", &format!("{number} {}", "x".repeat(60_000))).await;
+    }
+    for number in 0..MESSAGES {
+        let event = quick.receive().await.unwrap();
+        assert_eq!(event["text"].as_str().unwrap().split(' ').next().unwrap(), number.to_string());
+    }
+    let mut taken = Vec::new();
+    // Cut off in the middle of a frame, which a reset may be the sign of.
+    tokio::time::timeout(WAIT_LIMIT, slow.read_to_end(&mut taken)).await.unwrap().ok();
+    assert!(taken.len() < MESSAGES * 60_000, "{} bytes", taken.len());
 }
 
 #[tokio::test]

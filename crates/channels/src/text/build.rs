@@ -6,6 +6,7 @@
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 use super::document::{Document, Links, Mark, Span};
+use super::flank;
 use super::table::Table;
 
 /// How far the next text is from the last.
@@ -61,7 +62,7 @@ impl Builder {
     /// Reads all of `markdown`.
     pub(super) fn read(mut self, markdown: &str) -> Document {
         let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-        for event in Parser::new_ext(markdown, options) {
+        for event in Parser::new_ext(&flank::ease(markdown), options) {
             self.event(event);
         }
         // Marks are closed inner first; renderers want the outer first.
@@ -134,7 +135,7 @@ impl Builder {
             Tag::Strong => self.begin(Mark::Bold),
             Tag::Strikethrough => self.begin(Mark::Strike),
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
-                self.begin(Mark::Link { url: dest_url.into_string() });
+                self.begin(Mark::Link { url: flank::settle(&dest_url).into_owned() });
             }
             _ => self.separate(Gap::Blank),
         }
@@ -237,6 +238,7 @@ impl Builder {
     }
 
     fn write(&mut self, text: &str) {
+        let text = &*flank::settle(text);
         if let Some(table) = &mut self.table {
             table.write(text);
             return;
@@ -313,7 +315,7 @@ fn is_line_break(html: &str) -> bool {
 /// The first word behind a fence.
 fn language(kind: &CodeBlockKind<'_>) -> String {
     match kind {
-        CodeBlockKind::Fenced(info) => info.split_whitespace().next().unwrap_or_default().to_owned(),
+        CodeBlockKind::Fenced(info) => flank::settle(info.split_whitespace().next().unwrap_or_default()).into_owned(),
         CodeBlockKind::Indented => String::new(),
     }
 }

@@ -17,6 +17,8 @@ fn markdown_becomes_telegram_html() {
         ("a < b & c > d", "a &lt; b &amp; c &gt; d"),
         ("# Title\ntext", "<b>Title</b>\n\ntext"),
         ("**b** _i_ ~~s~~ `c<`", "<b>b</b> <i>i</i> <s>s</s> <code>c&lt;</code>"),
+        ("**注意：**请看*「这里」*吧", "<b>注意：</b>请看<i>「这里」</i>吧"),
+        ("他说**\"好\"**。2*3*4 `甲：**乙`", "他说<b>\"好\"</b>。2<i>3</i>4 <code>甲：**乙</code>"),
         ("snake_case_name stays", "snake_case_name stays"),
         ("**bold _both_ `code`**", "<b>bold <i>both</i> <code>code</code></b>"),
         ("[site](https://e.org/?a=1&b=\"2\")", "<a href=\"https://e.org/?a=1&amp;b=&quot;2&quot;\">site</a>"),
