@@ -1,4 +1,28 @@
 //! One binary for all tests of the workspace as a whole.
-#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "helpers of tests fail by panicking"
+)]
 
+mod budget;
+mod contracts;
 mod layers;
+mod model_faults;
+mod prefix;
+mod python_home;
+mod world;
+
+/// A file without its `mod` line would be compiled by nobody, and its tests would pass for ever.
+#[test]
+fn no_file_is_forgotten() {
+    let source = include_str!("main.rs");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        assert!(name == "main" || source.contains(&format!("\nmod {name};\n")), "{} has no mod line", path.display());
+    }
+}

@@ -1,0 +1,274 @@
+//! What models answer when they misbehave, end to end: the corpus served byte for byte to the real
+//! client, an agent with the built-in tools behind it, and what came of it on disk and for the
+//! person.
+//!
+//! The clients' own tests run the same rows up to the router. Here stands what only a turn can
+//! show: what ran, what was recorded, what was told, and that the next request is valid.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use nanobot_agent_core::TurnReport;
+use nanobot_provider::RetryPolicy;
+use nanobot_session::TurnOutcome;
+use nanobot_testkit::corpus::{Row, rows};
+use nanobot_testkit::model_server::ModelRequest;
+use nanobot_testkit::{ModelServer, Reply};
+use serde_json::{Value, json};
+
+use crate::world::{KEY, Said, World, say, vendor};
+
+const SESSION: &str = "telegram:1";
+/// What the model says once it behaves.
+const RECOVERED: &str = "recovered";
+const NOTES: &str = "buy milk";
+
+/// Words of `must` that another test holds, and which.
+const HELD_ELSEWHERE: &[(&str, &str)] = &[
+    ("memory_below_64MB", "the line is refused at its bound by the client: corpus test of nanobot-providers"),
+    ("backoff", "pauses between tries on a paused clock: router tests of nanobot-provider"),
+];
+
+/// A turn in which the row was served, and the turn after it.
+struct Played {
+    world: World,
+    report: TurnReport,
+    /// Requests of the first turn.
+    requests: Vec<ModelRequest>,
+    took: Duration,
+    /// What the person read after the second turn, in which the model behaves.
+    next: Option<String>,
+    violations: Vec<String>,
+}
+
+/// How often the row is served in the first turn.
+#[derive(Clone, Copy, Debug)]
+enum Served {
+    Always,
+    Once,
+}
+
+impl Played {
+    /// `prelude` is answered before the row comes.
+    async fn new(row: &Row, served: Served, prelude: Vec<Reply>) -> Self {
+        let world = world_for(row);
+        let left = Arc::new(AtomicUsize::new(match served {
+            Served::Always => usize::MAX,
+            Served::Once => 1,
+        }));
+        let (fault, faults) = (Reply::corpus(row).unwrap(), Arc::clone(&left));
+        let server = ModelServer::answering(move |_| {
+            let is_left = faults.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok();
+            if is_left { fault.clone() } else { Reply::text(RECOVERED) }
+        });
+        let server = server.await.unwrap();
+        prelude.into_iter().for_each(|reply| server.push(reply));
+        let agent = world.agent([vendor("custom", &server)]);
+        let begun = Instant::now();
+        let report = say(&agent, SESSION, Said::text("what is in my notes?")).await.unwrap();
+        let (requests, took) = (server.requests(), begun.elapsed());
+        left.store(0, Ordering::SeqCst);
+        let next = say(&agent, SESSION, Said::text("and now?")).await.unwrap().visible;
+        Self { world, report, requests, took, next, violations: server.violations() }
+    }
+
+    fn visible(&self) -> &str {
+        self.report.visible.as_deref().unwrap_or_default()
+    }
+
+    /// The turn ended with an explanation.
+    fn is_told(&self) -> bool {
+        self.report.ended == TurnOutcome::Failed && !self.visible().trim().is_empty()
+    }
+
+    fn is_recovered(&self) -> bool {
+        self.report.ended == TurnOutcome::Replied && self.visible() == RECOVERED
+    }
+
+    /// What the tools answered, as the model read it.
+    fn results(&self) -> Vec<String> {
+        self.requests.last().map(ModelRequest::tool_results).unwrap_or_default()
+    }
+
+    /// Ids of the calls in the last request, and of the results behind them.
+    fn ids(&self) -> (Vec<String>, Vec<String>) {
+        let (mut calls, mut results) = (Vec::new(), Vec::new());
+        for message in self.requests.last().map(ModelRequest::messages).unwrap_or_default() {
+            let called = message["tool_calls"].as_array().into_iter().flatten();
+            calls.extend(called.map(|call| call["id"].as_str().unwrap_or_default().to_owned()));
+            results.extend(message["tool_call_id"].as_str().map(str::to_owned));
+        }
+        (calls, results)
+    }
+
+    /// The messages in the session's file.
+    fn stored(&self) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.world.workspace().join("sessions/telegram_1.jsonl")).unwrap();
+        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.filter(|line| line.get("role").is_some()).collect()
+    }
+}
+
+fn world_for(row: &Row) -> World {
+    let mut world = World::new();
+    world.write("notes.txt", format!("{NOTES}\n"));
+    world.write("long.txt", "a line of a long file\n".repeat(400));
+    world.policy = RetryPolicy {
+        pauses: vec![Duration::from_millis(1); 2],
+        longest_pause: Duration::from_secs(5),
+        idle: Duration::from_millis(400),
+        total: Duration::from_secs(30),
+    };
+    if row.outcome() == "error_bounded" {
+        // One try is enough to see that a line of 10 MB is refused.
+        world.policy.pauses.clear();
+    }
+    world
+}
+
+/// The turns that a row is judged by.
+async fn play(row: &Row) -> Vec<Played> {
+    let plays: &[Served] = match row.outcome() {
+        "tool_error_to_model" | "ok_run" | "ok" | "ok_or_retry" | "partial" | "retry" => &[Served::Once],
+        "error_to_user" | "error_bounded" => &[Served::Always],
+        _ => &[Served::Always, Served::Once],
+    };
+    let mut played = Vec::new();
+    for served in plays {
+        let long = || Reply::call("read_file", &json!({"path": "long.txt", "limit": 300}));
+        // Something that can be left out, where the row asks for that.
+        let prelude = if row.outcome() == "compact_and_retry_once" {
+            vec![long(), long(), note(), note(), note(), note()]
+        } else {
+            Vec::new()
+        };
+        played.push(Played::new(row, *served, prelude).await);
+    }
+    played
+}
+
+fn note() -> Reply {
+    Reply::call("read_file", &json!({"path": "notes.txt"}))
+}
+
+/// What `outcome` promises of the turns; the first one is judged by the words too.
+fn has_outcome(row: &Row, played: &[Played]) -> bool {
+    let first = &played[0];
+    let requests = first.requests.len();
+    let is_recovered_later = || played.get(1).is_none_or(Played::is_recovered);
+    match row.outcome() {
+        "tool_error_to_model" => {
+            let results = first.results();
+            first.is_recovered()
+                && requests == 2
+                && !results.is_empty()
+                && results.iter().all(|text| text.starts_with("Error"))
+        }
+        "ok_run" => {
+            first.is_recovered()
+                && requests == 2
+                && first.results()[0].contains(NOTES)
+                && first.world.runs.of("read_file") == 1
+        }
+        "ok" => first.report.ended == TurnOutcome::Replied && requests == 1,
+        "ok_or_retry" => first.report.ended == TurnOutcome::Replied && !first.visible().is_empty(),
+        "partial" => {
+            first.report.ended == TurnOutcome::Replied && requests == 1 && first.visible().starts_with("half an ans")
+        }
+        "error_to_user" | "error_bounded" => first.is_told() && requests == 1,
+        "retry" => first.is_recovered() && requests == 2,
+        "retry_then_error" | "treated_as_stop" | "retry_or_error" => {
+            first.is_told() && requests > 1 && is_recovered_later()
+        }
+        // With a person watching, what was begun is not begun again.
+        "retry_or_partial" | "timeout_then_retry" => {
+            first.is_told() && played.iter().skip(1).all(|once| once.is_told() || once.is_recovered())
+        }
+        "compact_and_retry_once" => {
+            let sizes: Vec<usize> = first.requests.iter().map(|request| request.http.body.len()).collect();
+            first.is_told() && sizes.len() == 8 && sizes[7] < sizes[6] && is_recovered_later()
+        }
+        other => panic!("{}: unknown outcome {other:?}", row.id),
+    }
+}
+
+/// Whether the turn keeps what one of the row's words promises.
+fn keeps(word: &str, played: &Played) -> bool {
+    let (calls, results) = played.ids();
+    match word {
+        // Held by getting here, and by the outcome.
+        "no_panic" | "no_loop" => true,
+        "tool_not_run" => played.world.runs.total() == 0,
+        "one_result_per_call" => !calls.is_empty() && calls == results,
+        "id_made_up" | "ids_made_distinct" => {
+            calls.iter().collect::<BTreeSet<_>>().len() == calls.len() && !calls.iter().any(String::is_empty)
+        }
+        "request_valid_next" => played.violations.is_empty(),
+        "error_names_parameter" => played.results()[0].contains("path"),
+        "error_lists_tools" => ["read_file", "exec", "message"].iter().all(|tool| played.results()[0].contains(tool)),
+        "no_phantom_tool_result" => {
+            results.is_empty() && played.stored().iter().all(|message| message["role"] != "tool")
+        }
+        "user_told" | "no_empty_message_sent" => !played.visible().trim().is_empty(),
+        "user_told_cut" => played.visible().contains("cut at the token limit"),
+        "stored_with_flag" => played.stored().iter().any(|message| message["_finish"] == "length"),
+        "not_retried" => played.requests.len() == 1,
+        "retry_after_honoured" => played.took >= Duration::from_secs(2),
+        "html_not_shown_to_user" => !played.visible().contains('<'),
+        "not_accepted_as_complete" => played.report.ended != TurnOutcome::Replied || played.is_recovered(),
+        "bad_frame_reported" => played.visible().contains("not JSON"),
+        "idle_timeout" => played.visible().contains("no answer for"),
+        // Held for every row.
+        "key_not_shown" => true,
+        _ if word.starts_with("text_is_") => played.visible() == word.trim_start_matches("text_is_"),
+        _ => HELD_ELSEWHERE.iter().any(|(elsewhere, _)| *elsewhere == word),
+    }
+}
+
+/// What every turn promises, whatever the model does.
+fn always_holds(played: &Played) -> Result<(), String> {
+    let stored = played.stored();
+    let shows_key = [played.visible().to_owned(), format!("{stored:?}")].iter().any(|text| text.contains(KEY));
+    for (promise, holds) in [
+        ("the key is shown to nobody", !shows_key),
+        ("every request is valid", played.violations.is_empty()),
+        ("the next turn is answered", played.next.as_deref() == Some(RECOVERED)),
+    ] {
+        if !holds {
+            return Err(format!("{promise}: {:?} {:?}", played.violations, played.next));
+        }
+    }
+    Ok(())
+}
+
+async fn check(row: &Row) -> Result<(), String> {
+    let played = play(row).await;
+    let seen: Vec<String> = played
+        .iter()
+        .map(|turn| format!("{} requests, {:?}, results {:?}", turn.requests.len(), turn.report, turn.results()))
+        .collect();
+    if !has_outcome(row, &played) {
+        return Err(format!("not {}: {seen:#?}", row.outcome()));
+    }
+    if let Some(word) = row.must().into_iter().find(|word| !keeps(word, &played[0])) {
+        return Err(format!("not {word}: {seen:#?}"));
+    }
+    played.iter().try_for_each(always_holds)
+}
+
+#[tokio::test]
+async fn every_row_ends_as_expected() {
+    let rows = rows("llm_responses").unwrap();
+    for (word, _) in HELD_ELSEWHERE {
+        assert!(rows.iter().any(|row| row.must().contains(word)), "no row says {word} any more");
+    }
+    let mut failed = Vec::new();
+    for row in &rows {
+        if let Err(why) = check(row).await {
+            failed.push(format!("{}: {why}", row.id));
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
