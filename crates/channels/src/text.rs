@@ -1,9 +1,9 @@
 //! From the model's Markdown to parts that a platform shows: parse, split, render.
 //!
 //! Decision: Markdown is parsed once into flat text with marks over ranges of it, the way platforms
-//! themselves think ([`Document`]). Splitting cuts the flat text and clips the marks, so a part can
-//! never end inside a tag, and its length is what the platform counts. A platform that reads
-//! Markdown gets the source itself ([`source`]), cut where Markdown allows it.
+//! themselves think. Splitting cuts the flat text and clips the marks, so a part can never end
+//! inside a tag, and its length is what the platform counts. A platform that reads Markdown gets
+//! the source itself, cut where Markdown allows it.
 //!
 //! Nothing here knows a channel, and nothing is thrown away but white space at the cuts.
 
