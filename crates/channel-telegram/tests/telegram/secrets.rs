@@ -41,7 +41,8 @@ async fn no_error_and_no_log_line_shows_the_token() {
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
         .with_writer(log.clone());
-    let guard = tracing::subscriber::set_default(subscriber.finish());
+    // For all threads: a subscriber of one thread alone misses what another thread logged first.
+    tracing::subscriber::set_global_default(subscriber.finish()).unwrap();
     let running = Running::start(json!({"reactEmoji": "👀"})).await;
     let inbound = running.hello().await;
     let mut texts = Vec::new();
@@ -70,7 +71,6 @@ async fn no_error_and_no_log_line_shows_the_token() {
     let error = channel(&fake, &nowhere).send(&reply(&inbound, "x")).await.unwrap_err();
     texts.push(format!("{error} {error:?}"));
     assert!(matches!(error, nanobot_channel::ChannelError::Unavailable(_)), "{error}");
-    drop(guard);
     texts.push(String::from_utf8(log.0.lock().unwrap().clone()).unwrap());
     assert!(texts.last().unwrap().contains("receiving from Telegram"), "the log was collected");
     for text in texts {
