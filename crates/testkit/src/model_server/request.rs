@@ -6,8 +6,9 @@ use serde_json::value::RawValue;
 
 use crate::http::Request;
 
-/// The mark as compact JSON has it: never the first member of its block.
-const CACHE_MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
+/// The mark as compact JSON has it, behind another member of its block or before it. In a text it
+/// would not match, because quotes are escaped there.
+const CACHE_MARKS: [&str; 2] = [r#","cache_control":{"type":"ephemeral"}"#, r#""cache_control":{"type":"ephemeral"},"#];
 
 /// The parts of a body that a prompt cache covers, unparsed.
 #[derive(Deserialize)]
@@ -99,7 +100,9 @@ impl ModelRequest {
     pub fn prompt(&self) -> Vec<String> {
         let Ok(body) = serde_json::from_slice::<RawBody<'_>>(&self.http.body) else { return Vec::new() };
         let elements = body.tools.into_iter().chain(body.system).chain(body.messages);
-        elements.map(|element| element.get().replace(CACHE_MARK, "")).collect()
+        elements
+            .map(|element| CACHE_MARKS.iter().fold(element.get().to_owned(), |text, mark| text.replace(mark, "")))
+            .collect()
     }
 
     /// Names of the offered tools in order.

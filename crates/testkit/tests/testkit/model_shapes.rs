@@ -164,7 +164,10 @@ async fn the_prompt_is_compared_byte_by_byte() {
     let third = second
         .replace(r#""role":"user","content":[{"#, r#""content":[{"#)
         .replace(r#""a"}]"#, r#""a"}],"role":"user""#);
-    for body in [first, second, &third] {
+    let mark = r#""cache_control":{"type":"ephemeral"}"#;
+    let marked_first = first.replace(&format!(",{mark}"), "").replace(r#"[{"type""#, &format!(r#"[{{{mark},"type""#));
+    assert!(marked_first.contains(&format!("[{{{mark},")));
+    for body in [first, second, &third, &marked_first] {
         let request =
             client().post(format!("{}/messages", server.base_url())).header("anthropic-version", "2023-06-01");
         assert_eq!(request.body(body.to_owned()).send().await.unwrap().status(), 200, "{body}");
@@ -173,6 +176,7 @@ async fn the_prompt_is_compared_byte_by_byte() {
     assert_eq!(prompts[0], [r#""s""#, r#"{"role":"user","content":[{"type":"text","text":"a"}]}"#]);
     assert!(prompts[1].starts_with(&prompts[0]));
     assert!(!prompts[2].starts_with(&prompts[0]), "another order of members is other bytes");
+    assert_eq!(prompts[3], prompts[0], "a mark is no part of the prompt wherever it stands");
 }
 
 #[tokio::test]
