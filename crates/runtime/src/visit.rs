@@ -40,14 +40,19 @@ impl FirstVisit {
     /// Reports a home and backs its configuration up, once: the state database that is left
     /// behind makes the home ours. `None` in a home that is new or ours already.
     pub(crate) async fn pay(config: &Config) -> Result<Option<Self>, RuntimeError> {
-        if !config.is_first_visit() {
+        let paths = config.paths();
+        if paths.state_db.exists() {
             return Ok(None);
         }
-        let paths = config.paths();
-        let report = ImportReport::new(config)?;
-        let running = running_python_program(Path::new("/proc"), std::process::id(), paths);
-        let backup = config.back_up(chrono::Utc::now())?;
+        let visit = match config.is_first_visit() {
+            true => Some(Self {
+                report: ImportReport::new(config)?,
+                running: running_python_program(Path::new("/proc"), std::process::id(), paths),
+                backup: config.back_up(chrono::Utc::now())?,
+            }),
+            false => None,
+        };
         StateDb::open(&paths.state_db).await?.close().await;
-        Ok(Some(Self { report, backup, running }))
+        Ok(visit)
     }
 }

@@ -1,6 +1,6 @@
 //! The whole gateway in one process: real sockets to a fake Telegram, a WebSocket client and a
 //! scripted model.
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
 
 use std::net::TcpListener;
 use std::path::Path;

@@ -13,7 +13,8 @@ pub(crate) fn tool_hint(calls: &[ToolCall]) -> String {
 }
 
 fn one(call: &ToolCall) -> String {
-    match first_argument(&call.arguments) {
+    let argument = first_argument(&call.arguments).map(|text| text.replace(['\n', '\r'], " "));
+    match argument {
         Some(argument) if argument.chars().count() > LONGEST => {
             let cut: String = argument.chars().take(LONGEST).collect();
             format!("{}(\"{cut}…\")", call.name)
@@ -59,7 +60,8 @@ mod tests {
             ToolCall::new("2", "b", "{\"count\":3}"),
             ToolCall::new("3", "c", "{}"),
             ToolCall::malformed("4", "d", "{\"path", "cut off"),
+            ToolCall::new("5", "e", "{\"text\":\"two\\nlines\"}"),
         ];
-        assert_eq!(tool_hint(&calls), format!("a(\"{}…\"), b, c, d", "x".repeat(40)));
+        assert_eq!(tool_hint(&calls), format!("a(\"{}…\"), b, c, d, e(\"two lines\")", "x".repeat(40)));
     }
 }
