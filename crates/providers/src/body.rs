@@ -19,6 +19,9 @@ use crate::client::network_error;
 /// The longest line of an event stream.
 const LINE_LIMIT: usize = 4 << 20;
 
+/// The longest frame of an event stream: what its parser may have to hold.
+const FRAME_LIMIT: usize = 2 * LINE_LIMIT;
+
 /// The longest answer that is not a stream.
 const DOCUMENT_LIMIT: usize = 16 << 20;
 
@@ -78,7 +81,7 @@ pub(crate) async fn lines(
         return Err(ProviderError::Malformed("the server answered with a web page".to_owned()));
     }
     if !matches!(first, b'{' | b'[' | b'n') {
-        return Ok(Lines { chunks, pending: head, between_frames: true, ended: false }.into_stream().boxed());
+        return Ok(Lines { chunks, pending: head, frame: 0, ended: false }.into_stream().boxed());
     }
     while let Some(chunk) = chunks.next().await {
         head.extend_from_slice(&chunk?);
@@ -95,8 +98,8 @@ pub(crate) async fn lines(
 struct Lines<S> {
     chunks: S,
     pending: BytesMut,
-    /// Whether the last line that was passed on ended a frame.
-    between_frames: bool,
+    /// Bytes passed on of a frame that has not ended.
+    frame: usize,
     ended: bool,
 }
 
@@ -112,13 +115,12 @@ impl<S: Stream<Item = Result<Bytes, ProviderError>> + Unpin + Send> Lines<S> {
             let unseen = self.pending.get(searched..).unwrap_or_default();
             if let Some(position) = unseen.iter().rposition(|byte| *byte == b'\n') {
                 let lines = self.pending.split_to(searched + position + 1).freeze();
-                return Some(Ok(self.alive(sound(lines))));
+                let lines = self.alive(sound(lines));
+                return Some(if self.frame > FRAME_LIMIT { Err(self.too_long(FRAME_LIMIT)) } else { Ok(lines) });
             }
             searched = self.pending.len();
             if searched > LINE_LIMIT {
-                self.ended = true;
-                let words = format!("a line of the answer is longer than {LINE_LIMIT} bytes");
-                return Some(Err(ProviderError::Malformed(words)));
+                return Some(Err(self.too_long(LINE_LIMIT)));
             }
             match self.chunks.next().await {
                 Some(Ok(chunk)) => self.pending.extend_from_slice(&chunk),
@@ -142,9 +144,15 @@ impl<S> Lines<S> {
     /// Puts an empty object in front of a comment between frames. Event parsers drop comments, but
     /// they are how some servers say that they are still at work.
     fn alive(&mut self, lines: Bytes) -> Bytes {
-        let is_comment = self.between_frames && lines.starts_with(b":");
-        self.between_frames = lines.ends_with(b"\n\n") || lines.ends_with(b"\n\r\n") || lines.trim_ascii().is_empty();
+        let is_comment = self.frame == 0 && lines.starts_with(b":");
+        let ends_frame = lines.ends_with(b"\n\n") || lines.ends_with(b"\n\r\n") || lines.trim_ascii().is_empty();
+        self.frame = if ends_frame { 0 } else { self.frame + lines.len() };
         if is_comment { Bytes::from([b"data: {}\n\n", &*lines].concat()) } else { lines }
+    }
+
+    fn too_long(&mut self, limit: usize) -> ProviderError {
+        self.ended = true;
+        ProviderError::Malformed(format!("a part of the answer is longer than {limit} bytes"))
     }
 }
 
@@ -153,5 +161,52 @@ fn sound(lines: Bytes) -> Bytes {
     match String::from_utf8_lossy(&lines) {
         std::borrow::Cow::Borrowed(_) => lines,
         std::borrow::Cow::Owned(repaired) => Bytes::from(repaired),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn read(chunks: Vec<Bytes>) -> (usize, Option<ProviderError>) {
+        let chunks = futures_util::stream::iter(chunks.into_iter().map(Ok));
+        let mut lines = Lines { chunks, pending: BytesMut::new(), frame: 0, ended: false };
+        let mut length = 0;
+        loop {
+            match lines.next().await {
+                Some(Ok(bytes)) => length += bytes.len(),
+                Some(Err(error)) => return (length, Some(error)),
+                None => return (length, None),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn neither_a_line_nor_a_frame_grows_without_end() {
+        let mib = |end: &str| Bytes::from([vec![b'x'; 1 << 20], end.as_bytes().to_vec()].concat());
+        let endless_line = vec![mib(""); 20];
+        let (length, error) = read(endless_line).await;
+        assert!(length == 0 && error.is_some(), "{length} {error:?}");
+        let endless_frame = vec![mib("\n"); 20];
+        let (length, error) = read(endless_frame).await;
+        assert!(length <= FRAME_LIMIT && error.is_some(), "{length} {error:?}");
+        let frames = vec![mib("\n\n"); 20];
+        let (length, error) = read(frames).await;
+        assert_eq!((length, error), (20 * ((1 << 20) + 2) + 2, None));
+    }
+
+    #[tokio::test]
+    async fn comments_between_frames_are_signs_of_life() {
+        let table = [
+            (vec![": hi\n\n", "data: 1\n\n"], "data: {}\n\n: hi\n\ndata: 1\n\n\n\n"),
+            (vec!["data: 1\n", ": hi\n", "\n"], "data: 1\n: hi\n\n\n\n"),
+            (vec!["da", "ta: 1"], "data: 1\n\n"),
+        ];
+        for (chunks, expected) in table {
+            let chunks = futures_util::stream::iter(chunks.into_iter().map(|chunk| Ok(Bytes::from(chunk))));
+            let lines = Lines { chunks, pending: BytesMut::new(), frame: 0, ended: false }.into_stream();
+            let passed: Vec<Bytes> = lines.map(Result::unwrap).collect().await;
+            assert_eq!(String::from_utf8(passed.concat()).unwrap(), expected);
+        }
     }
 }
