@@ -43,6 +43,12 @@ struct Entry {
     shown: watch::Receiver<Shown>,
 }
 
+impl Entry {
+    fn is_live(&self) -> bool {
+        self.text.borrow().phase == Phase::Growing && !self.shown.borrow().is_over
+    }
+}
+
 /// What shall be shown.
 #[derive(Clone, Debug, Default)]
 struct Text {
@@ -76,8 +82,7 @@ impl DraftBoard {
             entry.text.send_if_modified(|text| text.add(delta));
             return None;
         }
-        let live = entries.iter().filter(|entry| entry.text.borrow().phase == Phase::Growing).count();
-        if live >= LIVE {
+        if entries.iter().filter(|entry| entry.is_live()).count() >= LIVE {
             return None;
         }
         let mut text = Text::default();
@@ -170,17 +175,14 @@ impl DraftWriter {
             let mut pause = Duration::ZERO;
             if text != visible && !text.trim().is_empty() {
                 let shown = tokio::time::timeout(CALL_TIME, self.show(&text)).await;
-                match shown.unwrap_or_else(|_| Err(CallError::Interrupted("no answer in time".to_owned()))) {
-                    Ok(()) if phase == Phase::Closed => break,
-                    Ok(()) => pause = interval,
-                    Err(error) => {
-                        tracing::debug!(%error, "a draft could not be shown");
-                        // Without an answer there may be a message: a second one would stay.
-                        if self.slot.shown.borrow().message.is_none() {
-                            break;
-                        }
-                        pause = interval.max(error.retry_after().unwrap_or_default());
-                    }
+                pause = interval;
+                if let Err(error) = shown.unwrap_or_else(|_| Err(CallError::Interrupted("no answer".to_owned()))) {
+                    tracing::debug!(%error, "a draft could not be shown");
+                    pause = interval.max(error.retry_after().unwrap_or_default());
+                }
+                // Without its id there may be a message all the same: a second one would stay.
+                if phase == Phase::Closed || self.slot.shown.borrow().message.is_none() {
+                    break;
                 }
                 visible = text;
             } else if phase == Phase::Closed {
