@@ -61,18 +61,14 @@ fn answer(request: &ChatRequest) -> Vec<StreamEvent> {
     // "Again" means the request before it.
     let meant = asked.iter().rev().map(|asked| Intent::of(&asked.text)).find(|intent| *intent != Intent::Again);
     let intent = meant.unwrap_or(Intent::Help);
-    let results: Vec<(ToolName, String)> = messages
+    let newest_turn = messages.rsplit(|message| message.role() == "user").next().unwrap_or_default();
+    let results: Vec<(ToolName, String)> = newest_turn
         .iter()
-        .rev()
-        .take_while(|message| message.role() != "user")
         .filter_map(|message| match &**message {
-            ChatMessage::Tool(result) => {
-                Some((result.name.clone().unwrap_or_else(|| "".into()), result.content.to_text()))
-            }
+            ChatMessage::Tool(result) => Some((result.name.clone()?, result.content.to_text())),
             _ => None,
         })
         .collect();
-    let results: Vec<(ToolName, String)> = results.into_iter().rev().collect();
     let plan = Plan { words, time: newest.time, tools: &request.tools, results: &results };
     match plan.next(&intent) {
         Step::Call { tool, arguments } => call(messages.len(), tool, arguments),
@@ -89,8 +85,9 @@ struct Asked {
 
 impl Asked {
     fn read(message: &str) -> Self {
-        let time =
-            message.lines().find_map(|line| line.strip_prefix("Current Time:")).map(|time| time.trim().to_owned());
+        // The note stands behind the text, so its line is the last of the kind.
+        let time = message.lines().rev().find_map(|line| line.strip_prefix("Current Time:"));
+        let time = time.map(|time| time.trim().to_owned());
         let text = match message.split_once("[Runtime Context") {
             // Older histories have the note in front, without a closing tag.
             Some((before, note)) if before.trim().is_empty() => {
