@@ -100,14 +100,14 @@ impl Asked {
     }
 }
 
-fn call(position: usize, tool: &'static str, arguments: Map) -> Vec<StreamEvent> {
+fn call(position: usize, tool: &'static str, arguments: String) -> Vec<StreamEvent> {
     vec![
         StreamEvent::ToolCall {
             index: 0,
             // Nine letters and digits, and another one for each place in the conversation.
             id: Some(format!("demo{position:05}")),
             name: Some(tool.to_owned()),
-            arguments: serde_json::Value::Object(arguments).to_string(),
+            arguments,
             extra: Map::new(),
             function_extra: Map::new(),
         },

@@ -1,6 +1,6 @@
 //! From a request and the results so far to the next call or the answer.
 
-use nanobot_types::{Map, ToolName, ToolSpec};
+use nanobot_types::{ToolName, ToolSpec};
 use serde_json::Value;
 
 use super::intent::{Intent, MEMORY};
@@ -17,7 +17,11 @@ const SHELL_MARKS: &[char] = &[';', '&', '|', '>', '<', '$', '`', '(', ')', '\n'
 /// What comes next.
 #[derive(Debug, PartialEq)]
 pub(super) enum Step {
-    Call { tool: &'static str, arguments: Map },
+    /// The arguments are the text of an object, its members in the order in which people read them.
+    Call {
+        tool: &'static str,
+        arguments: String,
+    },
     Say(String),
 }
 
@@ -83,8 +87,8 @@ impl Plan<'_> {
         if !self.tools.iter().any(|spec| spec.name.as_str() == tool) {
             return Step::Say(self.words.no_tool(tool));
         }
-        let arguments = arguments.map(|(name, value)| (name.to_owned(), Value::from(value)));
-        Step::Call { tool, arguments: Map::from_iter(arguments) }
+        let members = arguments.map(|(name, value)| format!("{}:{}", Value::from(name), Value::from(value)));
+        Step::Call { tool, arguments: format!("{{{}}}", members.join(",")) }
     }
 }
 
