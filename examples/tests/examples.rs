@@ -1,4 +1,5 @@
 //! Runs every example and reads what it prints.
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
 use std::process::Command;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cargo_metadata::{DependencyKind, MetadataCommand};
 use nanobot_agent_core::{AgentLoop, LoopSettings, Progress, TurnEngine, TurnIo, TurnOptions, TurnOutcome, TurnResult};
-use nanobot_bus::{Bus, EventFeed, MemoryBus, Settle};
+use nanobot_bus::{Bus as _, EventFeed, MemoryBus, Settle};
 use nanobot_context::{ContextBuilder, ContextSettings};
 use nanobot_memory::MarkdownStore;
 use nanobot_provider::{CallContext, Candidate, ChatRequest, Generation, ProviderRouter, RetryPolicy, ToolChoice};
@@ -75,7 +75,7 @@ struct Told {
 }
 
 impl Told {
-    fn new(name: &str, result: ToolResult) -> Arc<dyn Tool> {
+    fn tool(name: &str, result: ToolResult) -> Arc<dyn Tool> {
         let spec = ToolSpec {
             name: name.into(),
             description: "Does what it is told.".to_owned(),
@@ -131,7 +131,7 @@ async fn the_whole_tool_path_returns_a_tool_result() {
                "should_retry": true, "requires_user_confirmation": true})
     );
     let registry = Registry::new();
-    registry.register(Told::new("busy", rich())).unwrap();
+    registry.register(Told::tool("busy", rich())).unwrap();
     registry.register(Arc::new(Typed::new(Refusing))).unwrap();
     let context = ToolContext::detached("cli:direct");
     let hint = nanobot_tool::ERROR_HINT;
@@ -189,8 +189,8 @@ async fn run(options: &TurnOptions, replies: Vec<Reply>) -> Ran {
     let folder = tempfile::tempdir().unwrap();
     let provider = Arc::new(ScriptedProvider::scripted(replies));
     let registry = Registry::new();
-    registry.register(Told::new("busy", rich())).unwrap();
-    registry.register(Told::new("look", ToolResult::ok("x".repeat(400)))).unwrap();
+    registry.register(Told::tool("busy", rich())).unwrap();
+    registry.register(Told::tool("look", ToolResult::ok("x".repeat(400)))).unwrap();
     let registry = Arc::new(registry);
     let router = Arc::new(ProviderRouter::new([candidate(provider.clone())], RetryPolicy::default()));
     let engine = TurnEngine::new(router, Arc::clone(&registry), EventFeed::new());

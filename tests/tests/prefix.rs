@@ -3,8 +3,11 @@
 //!
 //! Random histories run through the real clients; what is compared is the bytes that arrived.
 
-use nanobot_agent_core::Agent;
-use nanobot_session::TurnOutcome;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use nanobot_agent_core::{Agent, TurnReport};
+use nanobot_session::{Entry, ReadFrom, Seq, SessionStore as _, TurnOutcome};
 use nanobot_testkit::model_server::{Api, ModelRequest};
 use nanobot_testkit::{ModelServer, Reply, ScriptedCall};
 use nanobot_types::MediaRef;
@@ -14,7 +17,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::world::{Said, World, say, today, vendor};
+use crate::world::{Dying, Said, World, say, today, vendor};
 
 const SESSIONS: [&str; 2] = ["telegram:1", "telegram:2"];
 const CASES: u32 = 24;
@@ -26,6 +29,10 @@ const PIXEL: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x02
 enum Step {
     /// A person says something, and the model answers after so many rounds of tools.
     Turn { session: usize, rounds: Vec<Round>, thinks: bool, picture: bool },
+    /// The process is killed after so many records of a turn; another one goes on with it.
+    Crash { session: usize, rounds: Vec<Round>, appends: usize },
+    /// A person stops the turn while the model thinks.
+    Stop { session: usize },
     /// The model cannot be asked: the turn ends with an explanation, the message stays.
     Failure { session: usize },
     /// Memory is written by something else than a turn.
@@ -52,6 +59,8 @@ enum Call {
     Remember,
     Malformed,
     Unknown,
+    /// Answers the chat itself, so that the reply is not shown any more.
+    Message,
 }
 
 impl Call {
@@ -66,6 +75,7 @@ impl Call {
                 ScriptedCall { id: None, name: "read_file".to_owned(), arguments: "{\"path\": \"a".to_owned() }
             }
             Self::Unknown => ScriptedCall::new("teleport", &json!({})),
+            Self::Message => ScriptedCall::new("message", &json!({"content": "hello"})),
         }
     }
 }
@@ -76,7 +86,8 @@ fn call() -> impl Strategy<Value = Call> {
         Just(Call::ReadMissing),
         Just(Call::Remember),
         Just(Call::Malformed),
-        Just(Call::Unknown)
+        Just(Call::Unknown),
+        Just(Call::Message),
     ]
 }
 
@@ -90,6 +101,9 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => (session.clone(), prop::collection::vec(round(), 0..3), any::<bool>(), prop::bool::weighted(0.2))
             .prop_map(|(session, rounds, thinks, picture)| Step::Turn { session, rounds, thinks, picture }),
+        2 => (session.clone(), prop::collection::vec(round(), 0..3), 0..7_usize)
+            .prop_map(|(session, rounds, appends)| Step::Crash { session, rounds, appends }),
+        1 => session.clone().prop_map(|session| Step::Stop { session }),
         1 => session.clone().prop_map(|session| Step::Failure { session }),
         1 => Just(Step::Memory),
         1 => Just(Step::DayNote),
@@ -115,26 +129,43 @@ struct Play {
     vendor: &'static str,
     world: World,
     server: ModelServer,
+    replies: Arc<Mutex<VecDeque<Reply>>>,
     agent: Agent,
     /// Requests that were compared.
     seen: usize,
     sessions: [Known; SESSIONS.len()],
-    notes: u32,
+    /// Makes things distinct.
+    turns: u32,
 }
 
 impl Play {
     async fn new(name: &'static str) -> Self {
         let world = World::new();
-        let server = ModelServer::scripted([]).await.unwrap();
+        let replies: Arc<Mutex<VecDeque<Reply>>> = Arc::default();
+        let queue = Arc::clone(&replies);
+        let next = move |_: &ModelRequest| queue.lock().unwrap().pop_front().expect("no reply is left");
+        let server = ModelServer::answering(next).await.unwrap();
         let agent = world.agent([vendor(name, &server)]);
-        Self { vendor: name, world, server, agent, seen: 0, sessions: Default::default(), notes: 0 }
+        Self { vendor: name, world, server, replies, agent, seen: 0, sessions: Default::default(), turns: 0 }
+    }
+
+    /// What the model will say from now on.
+    fn script(&self, replies: impl IntoIterator<Item = Reply>) {
+        *self.replies.lock().unwrap() = replies.into_iter().collect();
+    }
+
+    fn restart(&mut self) {
+        self.agent = self.world.agent([vendor(self.vendor, &self.server)]);
+        self.sessions.iter_mut().for_each(|known| known.restarted = true);
     }
 
     async fn step(&mut self, step: &Step) -> Result<(), TestCaseError> {
         match step {
             Step::Turn { session, rounds, thinks, picture } => self.turn(*session, rounds, *thinks, *picture).await,
+            Step::Crash { session, rounds, appends } => self.crash(*session, rounds, *appends).await,
+            Step::Stop { session } => self.stop(*session).await,
             Step::Failure { session } => {
-                self.server.push(Reply::error(401, "the key is not valid"));
+                self.script([Reply::error(401, "the key is not valid")]);
                 let report = say(&self.agent, SESSIONS[*session], Said::text("will fail")).await.unwrap();
                 prop_assert_eq!(report.ended, TurnOutcome::Failed);
                 self.compare(*session)
@@ -148,8 +179,7 @@ impl Play {
                 Ok(())
             }
             Step::Restart => {
-                self.agent = self.world.agent([vendor(self.vendor, &self.server)]);
-                self.sessions.iter_mut().for_each(|known| known.restarted = true);
+                self.restart();
                 Ok(())
             }
             Step::New { session } => {
@@ -161,8 +191,8 @@ impl Play {
     }
 
     fn note(&mut self, file: &str) {
-        self.notes += 1;
-        self.world.write(file, format!("# Fact {}\n", self.notes));
+        self.turns += 1;
+        self.world.write(file, format!("# Fact {}\n", self.turns));
         self.sessions.iter_mut().for_each(|known| known.remembered = true);
     }
 
@@ -173,11 +203,7 @@ impl Play {
         thinks: bool,
         picture: bool,
     ) -> Result<(), TestCaseError> {
-        let thinking = |reply: Reply| if thinks { reply.with_reasoning("hm, let me see", "signature") } else { reply };
-        for round in rounds {
-            self.server.push(thinking(Reply::calls(round.calls.iter().map(Call::scripted))));
-        }
-        self.server.push(thinking(Reply::text("done")));
+        self.script(answers(rounds, thinks));
         let mut said = Said::text("do something");
         if picture {
             let path = self.world.write("pixel.png", PIXEL);
@@ -186,12 +212,60 @@ impl Play {
         let steered = rounds.iter().map(|round| round.meanwhile.iter().cloned().collect());
         said.meanwhile = [Vec::new()].into_iter().chain(steered).collect();
         let report = say(&self.agent, SESSIONS[session], said).await.unwrap();
-        prop_assert_eq!(report.visible.as_deref(), Some("done"));
+        check_end(&report, rounds)?;
         self.compare(session)?;
-        if rounds.iter().flat_map(|round| &round.calls).any(|call| matches!(call, Call::Remember)) {
+        self.remember(rounds);
+        Ok(())
+    }
+
+    async fn crash(&mut self, session: usize, rounds: &[Round], appends: usize) -> Result<(), TestCaseError> {
+        self.turns += 1;
+        let id = Some(self.turns.to_string());
+        let message = || Said { id: id.clone(), ..Said::text("do something") };
+        let answered = self.answers(session).await;
+        let killed = Arc::new(Dying::new(self.world.sessions(), appends));
+        let agent = self.world.agent_over([vendor(self.vendor, &self.server)], killed);
+        self.sessions.iter_mut().for_each(|known| known.restarted = true);
+        self.script(answers(rounds, false));
+        let ended = say(&agent, SESSIONS[session], message()).await;
+        self.compare(session)?;
+        self.remember(rounds);
+        // What the model said and nobody recorded it says again.
+        let recorded = self.answers(session).await - answered;
+        self.script(answers(rounds, false).into_iter().skip(recorded));
+        self.restart();
+        let report = say(&self.agent, SESSIONS[session], message()).await.unwrap();
+        prop_assert!(ended.is_err() || ended.is_ok_and(|ended| ended.visible == report.visible));
+        check_end(&report, rounds)?;
+        self.compare(session)?;
+        self.remember(rounds);
+        Ok(())
+    }
+
+    async fn stop(&mut self, session: usize) -> Result<(), TestCaseError> {
+        self.script([Reply::hang()]);
+        let said = Said::text("think for ever");
+        let cancel = said.cancel.clone();
+        let asked = async {
+            self.server.wait_for(self.seen + 1).await.unwrap();
+            cancel.cancel();
+        };
+        let (report, ()) = tokio::join!(say(&self.agent, SESSIONS[session], said), asked);
+        prop_assert_eq!(report.unwrap().ended, TurnOutcome::Stopped);
+        self.compare(session)
+    }
+
+    /// How many answers of the model the session holds.
+    async fn answers(&self, session: usize) -> usize {
+        let view = self.world.sessions().read(&SESSIONS[session].into(), ReadFrom::Seq(Seq(0))).await.unwrap();
+        let is_answer = |entry: &Entry| matches!(entry, Entry::Message(entry) if entry.message.role() == "assistant");
+        view.records.iter().filter(|record| is_answer(&record.entry)).count()
+    }
+
+    fn remember(&mut self, rounds: &[Round]) {
+        if has_call(rounds, |call| matches!(call, Call::Remember)) {
             self.sessions.iter_mut().for_each(|known| known.remembered = true);
         }
-        Ok(())
     }
 
     /// Holds the requests of the turn that just ended against those before them.
@@ -228,6 +302,23 @@ impl Play {
         }
         Ok(())
     }
+}
+
+/// What the model says in a turn.
+fn answers(rounds: &[Round], thinks: bool) -> Vec<Reply> {
+    let calls = rounds.iter().map(|round| Reply::calls(round.calls.iter().map(Call::scripted)));
+    let replies = calls.chain([Reply::text("done")]);
+    replies.map(|reply| if thinks { reply.with_reasoning("hm, let me see", "signature") } else { reply }).collect()
+}
+
+fn has_call(rounds: &[Round], wanted: impl Fn(&Call) -> bool) -> bool {
+    rounds.iter().flat_map(|round| &round.calls).any(wanted)
+}
+
+fn check_end(report: &TurnReport, rounds: &[Round]) -> Result<(), TestCaseError> {
+    let is_shown = !has_call(rounds, |call| matches!(call, Call::Message));
+    prop_assert_eq!(report.visible.as_deref(), is_shown.then_some("done"));
+    Ok(())
 }
 
 /// A message as blocks, unparsed.

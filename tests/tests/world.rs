@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -17,7 +18,9 @@ use nanobot_guard::PathPolicy;
 use nanobot_memory::MarkdownStore;
 use nanobot_provider::{Candidate, Generation, Provider, ProviderRouter, RetryPolicy};
 use nanobot_providers::{ApiKey, HttpClients, ProviderSettings, ProviderSpec, Selection, build};
-use nanobot_session::{JsonlStore, MessageEntry, SessionPaths, SessionStore};
+use nanobot_session::{
+    Entry, JsonlStore, MessageEntry, ReadFrom, Seq, SessionError, SessionInfo, SessionPaths, SessionStore, SessionView,
+};
 use nanobot_testkit::ModelServer;
 use nanobot_tool::{Registry, Tool, ToolContext, Typed};
 use nanobot_tools::{DirectRunner, ToolsConfig, builtin};
@@ -107,11 +110,6 @@ impl World {
         path
     }
 
-    /// Where sessions of this home are, by what is on disk.
-    pub(crate) fn session_paths(&self) -> SessionPaths {
-        SessionPaths::discover(&self.workspace(), self.root(), self.root())
-    }
-
     /// All built-in tools, counted.
     pub(crate) fn registry(&self) -> Registry {
         let config = ToolsConfig::default();
@@ -128,7 +126,12 @@ impl World {
 
     /// An assistant as a new process would build it over what is on disk.
     pub(crate) fn agent(&self, candidates: impl IntoIterator<Item = Candidate>) -> Agent {
-        self.agent_over(candidates, Arc::new(JsonlStore::new(self.session_paths())))
+        self.agent_over(candidates, Arc::new(self.sessions()))
+    }
+
+    /// The sessions of this home.
+    pub(crate) fn sessions(&self) -> JsonlStore {
+        JsonlStore::new(SessionPaths::discover(&self.workspace(), self.root(), self.root()))
     }
 
     pub(crate) fn agent_over(
@@ -180,6 +183,8 @@ pub(crate) fn candidate(provider: Arc<dyn Provider>) -> Candidate {
 pub(crate) struct Said {
     pub(crate) text: String,
     pub(crate) media: Vec<MediaRef>,
+    /// The message's id at the platform; with one, a turn that was interrupted goes on.
+    pub(crate) id: Option<String>,
     /// What comes before the first, second, … model call.
     pub(crate) meanwhile: VecDeque<Vec<String>>,
     pub(crate) cancel: CancellationToken,
@@ -205,7 +210,10 @@ pub(crate) async fn say(agent: &Agent, session: &str, said: Said) -> Result<Turn
     };
     let mut steering = Meanwhile { agent, facts: facts.clone(), batches: said.meanwhile };
     let request = TurnRequest {
-        entry: entry(agent, &facts, said.text, said.media),
+        entry: MessageEntry {
+            inbound: said.id.map(|id| format!("{session}:{id}").into()),
+            ..entry(agent, &facts, said.text, said.media)
+        },
         facts,
         trace: "turn".into(),
         observer: Arc::new(Unseen),
@@ -239,5 +247,38 @@ impl Steering for Meanwhile<'_> {
     async fn take(&mut self) -> Vec<MessageEntry> {
         let batch = self.batches.pop_front().unwrap_or_default();
         batch.into_iter().map(|text| entry(self.agent, &self.facts, text, Vec::new())).collect()
+    }
+}
+
+/// A store in a process that is killed: from some append on nothing is written any more.
+#[derive(Debug)]
+pub(crate) struct Dying {
+    store: JsonlStore,
+    appends_left: AtomicUsize,
+}
+
+impl Dying {
+    pub(crate) fn new(store: JsonlStore, appends: usize) -> Self {
+        Self { store, appends_left: AtomicUsize::new(appends) }
+    }
+}
+
+#[async_trait]
+impl SessionStore for Dying {
+    async fn append(&self, key: &SessionKey, head: Seq, entries: Vec<Entry>) -> Result<Seq, SessionError> {
+        let alive = self.appends_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        if alive.is_err() {
+            let source = std::io::Error::other("the process was killed");
+            return Err(SessionError::Io { key: key.clone(), action: "append to", path: "nowhere".into(), source });
+        }
+        self.store.append(key, head, entries).await
+    }
+
+    async fn read(&self, key: &SessionKey, from: ReadFrom) -> Result<SessionView, SessionError> {
+        self.store.read(key, from).await
+    }
+
+    async fn list(&self) -> Result<Vec<SessionInfo>, SessionError> {
+        self.store.list().await
     }
 }
