@@ -61,6 +61,7 @@ fn main() -> ExitCode {
             config: arguments.config,
             workspace: arguments.workspace,
             overrides: overrides.into_iter().collect(),
+            ..LoadOptions::default()
         },
         detail: if arguments.verbose { Detail::Full } else { Detail::Usual },
         json_logs: arguments.json_logs,

@@ -61,5 +61,5 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
 }
 
 fn load_options(places: Places) -> LoadOptions {
-    LoadOptions { config: places.config, workspace: places.workspace, overrides: Vec::new() }
+    LoadOptions { config: places.config, workspace: places.workspace, ..LoadOptions::default() }
 }

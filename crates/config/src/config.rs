@@ -28,13 +28,14 @@ pub struct Loader {
     paths: Paths,
     environment: Environment,
     overrides: Vec<(String, String)>,
+    may_be_missing: bool,
 }
 
 impl Loader {
     /// A loader of `paths.config_file` for the sections of `schema`.
     #[must_use]
     pub fn new(schema: Schema, paths: Paths, environment: Environment) -> Self {
-        Self { schema, paths, environment, overrides: Vec::new() }
+        Self { schema, paths, environment, overrides: Vec::new(), may_be_missing: false }
     }
 
     /// Adds a setting of the command line: a dotted key (any spelling) and its text, which is
@@ -45,10 +46,18 @@ impl Loader {
         self
     }
 
+    /// Takes a file that was named explicitly and does not exist for an empty one: for whoever is
+    /// about to write it.
+    #[must_use]
+    pub fn may_be_missing(mut self) -> Self {
+        self.may_be_missing = true;
+        self
+    }
+
     /// Reads the file and merges defaults < file < environment < command line.
     ///
-    /// A file that does not exist means defaults, unless it was named explicitly. Nothing is
-    /// written.
+    /// A file that does not exist means defaults, unless it was named explicitly and has to be
+    /// there. Nothing is written.
     ///
     /// # Errors
     /// When the file cannot be read, is not UTF-8 or not a JSON object, sets one key to two
@@ -59,7 +68,7 @@ impl Loader {
         let mut shape = self.schema.into_root();
         let mut findings = Vec::new();
         let original = read(&file)?;
-        if original.is_none() && self.paths.is_explicit() {
+        if original.is_none() && self.paths.is_explicit() && !self.may_be_missing {
             return Err(ConfigError::Missing { path: file });
         }
         let root = match original.as_deref() {

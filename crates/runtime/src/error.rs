@@ -85,7 +85,11 @@ impl RuntimeError {
             }
             Self::State(_) => Some("Check the permissions and the free space of the folder it names.".to_owned()),
             Self::Channels(_) => Some("`nanobot config explain channels` shows what is set and where.".to_owned()),
-            Self::Proxy(_) | Self::Context(_) | Self::Tools(_) | Self::Server(_) | Self::Agent(_) => None,
+            Self::Agent(_) => Some(
+                "Check the permissions and the free space of the workspace; `nanobot status` shows where it is."
+                    .to_owned(),
+            ),
+            Self::Proxy(_) | Self::Context(_) | Self::Tools(_) | Self::Server(_) => None,
         }
     }
 

@@ -6,6 +6,7 @@ use nanobot_channels::DeliverySettings;
 use nanobot_config::{Config, ConfigError, Environment, Loader, Paths, Schema};
 use nanobot_server::ServerConfig;
 use nanobot_tools::ToolsConfig;
+use serde_json::Value;
 
 use crate::model::ProviderSection;
 use crate::platforms;
@@ -20,6 +21,8 @@ pub struct LoadOptions {
     pub workspace: Option<String>,
     /// Further keys with their values, the strongest layer.
     pub overrides: Vec<(String, String)>,
+    /// A file named by `config` need not exist: it is about to be written.
+    pub may_be_missing: bool,
 }
 
 /// Makes ring the crypto library of this process. Call it once before anything connects; calling
@@ -45,6 +48,9 @@ pub fn load(options: &LoadOptions) -> Result<Config, ConfigError> {
 pub fn load_in(environment: Environment, options: &LoadOptions) -> Result<Config, ConfigError> {
     let paths = Paths::resolve(&environment, options.config.as_deref())?;
     let mut loader = Loader::new(schema()?, paths, environment);
+    if options.may_be_missing {
+        loader = loader.may_be_missing();
+    }
     if let Some(workspace) = &options.workspace {
         loader = loader.with_override("agents.defaults.workspace", workspace);
     }
@@ -61,10 +67,24 @@ fn schema() -> Result<Schema, ConfigError> {
         .map("providers", &ProviderSection::template())?
         .names("providers", known_providers)
         .section("channels", &DeliverySettings::default())?
-        .variants("channels", "kind", platforms::defaults())?
+        .variants("channels", "kind", channel_sections(&DeliverySettings::default()))?
         .section("tools", &ToolsConfig::default())?
         .section("gateway", &ServerConfig::default())?
         .section("skills", &SkillsConfig::default())
+}
+
+/// The sections of platforms with the keys that every channel has, so that these are known.
+fn channel_sections(delivery: &DeliverySettings) -> Vec<(&'static str, Value)> {
+    let delivery = serde_json::to_value(delivery).unwrap_or_default();
+    let shared = delivery.as_object().into_iter().flat_map(serde_json::Map::keys).map(String::as_str);
+    let common: Vec<&str> = ["enabled", "kind", "allowFrom"].into_iter().chain(shared).collect();
+    let mut sections = platforms::defaults();
+    for section in sections.iter_mut().filter_map(|(_, section)| section.as_object_mut()) {
+        for key in &common {
+            section.entry(*key).or_insert(Value::Null);
+        }
+    }
+    sections
 }
 
 #[cfg(test)]

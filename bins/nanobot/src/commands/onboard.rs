@@ -16,7 +16,8 @@ use crate::output;
 /// # Errors
 /// When the configuration cannot be read or written, or the workspace cannot be made.
 pub(crate) fn onboard(options: &LoadOptions, arguments: &OnboardArguments) -> Result<ExitCode, Failure> {
-    let config = load_or_new(options)?;
+    // A file that `--config` names need not exist yet: this is the command that makes it.
+    let config = load(&LoadOptions { may_be_missing: true, ..options.clone() })?;
     if arguments.dry_run {
         output::line(&plan_onboarding(&config)?.to_string())?;
         return Ok(ExitCode::SUCCESS);
@@ -25,11 +26,6 @@ pub(crate) fn onboard(options: &LoadOptions, arguments: &OnboardArguments) -> Re
     let report = block_on(async { Ok(nanobot_runtime::onboard(&config, mode).await?) })?;
     output::write(&describe(&report))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// A file that `--config` names need not exist yet: this is the command that makes it.
-fn load_or_new(options: &LoadOptions) -> Result<Config, Failure> {
-    Ok(load(options)?)
 }
 
 fn mode(config: &Config, arguments: &OnboardArguments) -> Result<OnboardMode, Failure> {

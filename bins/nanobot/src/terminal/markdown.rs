@@ -55,6 +55,8 @@ struct Renderer {
     links: Vec<Link>,
     table: Option<Table>,
     in_code: bool,
+    /// Nothing was shown since the last gap, or since a block around here began.
+    is_separated: bool,
 }
 
 /// A link or an image that is being shown.
@@ -287,14 +289,16 @@ impl Renderer {
         self.out.push_str(if line.is_empty() { prefix.trim_end() } else { &prefix });
         self.out.push_str(line);
         self.out.push('\n');
+        self.is_separated = false;
     }
 
     /// A blank line between blocks, but none inside a list.
     fn gap(&mut self) {
         self.end_line();
-        if !self.out.is_empty() && self.lists.is_empty() {
-            self.out.push('\n');
+        if !self.out.is_empty() && self.lists.is_empty() && !self.is_separated {
+            self.emit("");
         }
+        self.is_separated = true;
     }
 }
 
@@ -330,6 +334,7 @@ mod tests {
             ("3. c\n\n4. d\n", "3. c\n4. d\n"),
             ("- [x] done\n- [ ] open\n", "• ☑ done\n• ☐ open\n"),
             ("> quoted\n> text", "<d>│ </>quoted\n<d>│ </>text\n"),
+            ("a\n\n> b\n>\n> c", "a\n\n<d>│ </>b\n<d>│ </>\n<d>│ </>c\n"),
             ("a\n\n---\n\nb", "a\n\n<d>────────</>\n\nb\n"),
             ("```rust\nfn a() {\n\n}\n```\n", "    <d>rust</>\n    fn a() {\n\n    }\n"),
             ("[text](http://x/) <http://y/>", "<u>text</><d> (http://x/)</> <u>http://y/</>\n"),

@@ -31,12 +31,12 @@ pub(crate) async fn converse(
 ) -> Result<ExitCode, Failure> {
     let terminal = Terminal::start(config, options.clone()).await?;
     output::write(&banner(&terminal))?;
+    let mut signals = Signals::listen()?;
     let mode = SavedMode::save();
     let work = Work::default();
     let Some(editor) = LineEditor::open(config.paths().history.clone(), work.clone()).await else {
         return super::piped::answer(terminal).await;
     };
-    let mut signals = Signals::listen()?;
     let is_coloured = output::is_coloured();
     let style = if renders_markdown && is_coloured { Style::Markdown } else { Style::Lines };
     let mut conversation =

@@ -84,7 +84,9 @@ impl TextStream {
 
     /// Blocks that have ended, and what is certain of the last one.
     fn ready_blocks(&mut self) -> String {
-        let last = LastBlock::of(&self.pending);
+        // What a line belongs to is known when it is whole.
+        let whole_lines = self.pending.rsplit_once('\n').map_or("", |(lines, _)| lines);
+        let last = LastBlock::of(whole_lines);
         let ended: String = self.pending.drain(..last.start).collect();
         let mut out = if ended.trim().is_empty() { String::new() } else { self.block(&ended) };
         if last.certain > last.start {
@@ -133,8 +135,7 @@ impl LastBlock {
                     if depth == 0 {
                         is_list = matches!(tag, Tag::List(_));
                         let is_code = matches!(tag, Tag::CodeBlock(_));
-                        let whole_lines = markdown.rfind('\n').map_or(0, |index| index + 1);
-                        last = Self { start: range.start, certain: if is_code { whole_lines } else { range.start } };
+                        last = Self { start: range.start, certain: if is_code { markdown.len() } else { range.start } };
                     } else if depth == 1 && is_list && matches!(tag, Tag::Item) {
                         last.certain = range.start;
                     }

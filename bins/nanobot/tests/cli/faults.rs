@@ -21,7 +21,8 @@ async fn a_workspace_that_is_no_folder_is_told() {
 async fn a_corrupt_session_goes_on_and_the_original_is_kept() {
     let model = ModelServer::scripted([Reply::text("Mimi.")]).await.unwrap();
     let home = Home::with_model(&model.base_url());
-    let corrupt = b"{\"_type\": \"metadata\", \"key\": \"cli:direct\"}\n{\"role\": \"user\", \"content\": \"my cat is Mimi\"}\n\
+    let corrupt =
+        b"{\"_type\": \"metadata\", \"key\": \"cli:direct\"}\n{\"role\": \"user\", \"content\": \"my cat is Mimi\"}\n\
         \xff\xfe garbage\n{\"role\": \"assistant\", \"content\": \"Noted.\"}\n{\"role\": \"user\", \"cont";
     let path = home.workspace().join("sessions/cli_direct.jsonl");
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -30,8 +31,11 @@ async fn a_corrupt_session_goes_on_and_the_original_is_kept() {
     assert_eq!((run.code, run.stdout.as_str()), (0, "Mimi.\n"), "{}", run.stderr);
     assert_says(&model.requests()[0].json.to_string(), &["my cat is Mimi", "Noted."]);
     assert_eq!(model.violations(), Vec::<String>::new());
-    let kept = home.names("workspace/sessions").into_iter().find(|name| name.contains("corrupt")).expect("a copy");
-    assert_eq!(fs::read(home.workspace().join("sessions").join(kept)).unwrap(), corrupt);
+    // What is readable goes on in place; the torn line at the end is kept aside.
+    let torn = b"{\"role\": \"user\", \"cont";
+    assert!(fs::read(&path).unwrap().starts_with(&corrupt[..corrupt.len() - torn.len()]));
+    let aside = home.names("workspace/sessions").into_iter().find(|name| name.contains("torn")).expect("a copy");
+    assert_eq!(fs::read(path.with_file_name(aside)).unwrap(), torn);
 }
 
 /// A process whose files may not grow is the nearest to a full disk that needs no rights.

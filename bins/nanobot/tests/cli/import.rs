@@ -44,7 +44,10 @@ async fn a_dry_run_tells_and_writes_nothing() {
     let before = (home.read("config.json"), home.names("."), home.names("workspace"));
     let run = home.run(&["onboard", "--dry-run"]).await;
     assert_eq!(run.code, 0, "{}", run.stderr);
-    assert_says(&run.stdout, &["read:", "agents.defaults.model", "kept, unknown: mySetting", "memoryWindow", "sessions: 1", "MEMORY.md"]);
+    assert_says(
+        &run.stdout,
+        &["read:", "agents.defaults.model", "kept, unknown: mySetting", "memoryWindow", "sessions: 1", "MEMORY.md"],
+    );
     assert!(!run.stdout.contains("test-key"));
     assert_eq!((home.read("config.json"), home.names("."), home.names("workspace")), before);
 }

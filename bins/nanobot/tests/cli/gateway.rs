@@ -1,0 +1,165 @@
+//! The gateway: start, health, a client, a second one, signals.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use nanobot_testkit::{ModelServer, Reply, WebSocketClient};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::net::TcpStream;
+use tokio::process::{Child, ChildStdout, Command};
+
+use crate::support::{Home, assert_says};
+
+/// A gateway that runs.
+struct Running {
+    child: Child,
+    stdout: Lines<BufReader<ChildStdout>>,
+    /// What it printed up to the address of its health endpoint.
+    summary: String,
+    /// `host:port` of its health endpoint.
+    health: String,
+}
+
+impl Running {
+    async fn start(home: &Home) -> Self {
+        let mut command = home.program();
+        command.args(["gateway", "--port", "0"]);
+        let mut command = Command::from(command);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut summary = String::new();
+        loop {
+            let line = stdout.next_line().await.unwrap().expect("a gateway that starts");
+            summary += &format!("{line}\n");
+            let address = line.strip_prefix("Health: http://").and_then(|rest| rest.strip_suffix("/health"));
+            if let Some(health) = address {
+                let health = health.to_owned();
+                return Self { child, stdout, summary, health };
+            }
+        }
+    }
+
+    fn pid(&self) -> u32 {
+        self.child.id().unwrap()
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(i32::try_from(self.pid()).unwrap()), signal).unwrap();
+    }
+
+    /// The rest of what it printed, and its exit code.
+    async fn end(mut self) -> (String, Option<i32>) {
+        let mut rest = String::new();
+        while let Some(line) = self.stdout.next_line().await.unwrap() {
+            rest += &format!("{line}\n");
+        }
+        let output = self.child.wait_with_output().await.unwrap();
+        rest += &String::from_utf8_lossy(&output.stderr);
+        (rest, output.status.code())
+    }
+}
+
+async fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream
+        .write_all(format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").as_bytes())
+        .await
+        .unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    response
+}
+
+#[tokio::test]
+async fn it_is_healthy_until_it_is_told_to_end() {
+    let home = Home::with_model("http://127.0.0.1:1/v1");
+    for (signal, name) in [(Signal::SIGTERM, "terminate"), (Signal::SIGINT, "interrupt"), (Signal::SIGHUP, "hangup")] {
+        let gateway = Running::start(&home).await;
+        assert_says(&gateway.summary, &["🐈 nanobot", "gateway", "Model: test-model (custom)"]);
+        assert_says(&get(&gateway.health, "/health").await, &["200 OK", env!("CARGO_PKG_VERSION")]);
+        gateway.signal(signal);
+        let (rest, code) = gateway.end().await;
+        assert_eq!(code, Some(0), "{name}: {rest}");
+        assert_says(&rest, &["No channel is enabled", "gateway stopped"]);
+    }
+    assert_says(&home.read("logs/gateway.log"), &["gateway started", "gateway stopped"]);
+}
+
+#[tokio::test]
+async fn a_second_one_names_the_first() {
+    let home = Home::with_model("http://127.0.0.1:1/v1");
+    let first = Running::start(&home).await;
+    let begun = Instant::now();
+    let second = home.run(&["gateway", "--port", "0"]).await;
+    assert_eq!((second.code, second.stdout.as_str()), (1, ""), "{}", second.stderr);
+    assert_says(&second.stderr, &["another gateway", &first.pid().to_string(), "try:"]);
+    assert!(begun.elapsed() < Duration::from_secs(5), "it does not wait for the first");
+    // What is no gateway works beside it.
+    let asked = home.run(&["agent", "--demo", "-m", "what files are here?"]).await;
+    assert_eq!(asked.code, 0, "{}", asked.stderr);
+    first.signal(Signal::SIGTERM);
+    assert_eq!(first.end().await.1, Some(0));
+}
+
+#[tokio::test]
+async fn a_client_gets_the_models_reply() {
+    let model = ModelServer::scripted([Reply::deltas(["Hel", "lo."])]).await.unwrap();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let home = Home::new();
+    home.configure(&json!({
+        "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
+        "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
+        "channels": {"websocket": {
+            "enabled": true, "port": port, "websocketRequiresToken": false, "allowFrom": ["*"],
+        }},
+    }));
+    let gateway = Running::start(&home).await;
+    let mut client = loop {
+        match WebSocketClient::connect(&format!("ws://127.0.0.1:{port}/?client_id=me")).await {
+            Ok(client) => break client,
+            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    };
+    client.receive_until("ready").await.unwrap();
+    client.send_text("hello").await.unwrap();
+    let events = client.receive_until("stream_end").await.unwrap();
+    let text: String = events.iter().filter_map(|event| event["text"].as_str()).collect();
+    assert_says(&text, &["Hello."]);
+    assert_eq!(model.violations(), Vec::<String>::new());
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_it_at_once() {
+    let model = ModelServer::answering(|_| Reply::hang()).await.unwrap();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let home = Home::new();
+    home.configure(&json!({
+        "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
+        "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
+        "channels": {"websocket": {
+            "enabled": true, "port": port, "websocketRequiresToken": false, "allowFrom": ["*"],
+        }},
+    }));
+    let gateway = Running::start(&home).await;
+    let mut client = loop {
+        match WebSocketClient::connect(&format!("ws://127.0.0.1:{port}/?client_id=me")).await {
+            Ok(client) => break client,
+            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    };
+    client.receive_until("ready").await.unwrap();
+    client.send_text("hello").await.unwrap();
+    model.wait_for(1).await.unwrap();
+    gateway.signal(Signal::SIGTERM);
+    // The running turn has its grace; the second signal does not wait for it.
+    let health = gateway.health.clone();
+    assert_says(&get(&health, "/health").await, &["HTTP/1.1"]);
+    gateway.signal(Signal::SIGINT);
+    assert_eq!(gateway.end().await.1, Some(130));
+}

@@ -1,0 +1,241 @@
+//! The prompt on a terminal: a pseudo terminal with the program on it.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use nanobot_testkit::{ModelServer, Reply};
+use nix::pty::{OpenptyResult, Winsize, openpty};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::termios::{LocalFlags, Termios, tcgetattr};
+use nix::unistd::Pid;
+use serde_json::json;
+
+use crate::support::{Home, assert_says};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The program on a terminal.
+struct Screen {
+    keyboard: File,
+    /// Kept open, so that the mode can be looked at after the program ended.
+    terminal: OwnedFd,
+    shown: mpsc::Receiver<Vec<u8>>,
+    text: String,
+    /// What was waited for so far ends here.
+    seen: usize,
+    child: Child,
+    before: Termios,
+}
+
+impl Screen {
+    fn open(home: &Home, arguments: &[&str]) -> Self {
+        let size = Winsize { ws_row: 24, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+        let OpenptyResult { master, slave } = openpty(Some(&size), None).unwrap();
+        let stdio = || Stdio::from(slave.try_clone().unwrap());
+        let before = tcgetattr(&slave).unwrap();
+        let child = home.program().args(arguments).stdin(stdio()).stdout(stdio()).stderr(stdio()).spawn().unwrap();
+        let keyboard = File::from(master);
+        let mut screen = keyboard.try_clone().unwrap();
+        let (sender, shown) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(read) = screen.read(&mut buffer) {
+                if read == 0 || sender.send(buffer[..read].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { keyboard, terminal: slave, shown, text: String::new(), seen: 0, child, before }
+    }
+
+    fn type_in(&mut self, text: &str) {
+        self.keyboard.write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Waits until this is shown behind what was waited for before, and returns what is between.
+    #[track_caller]
+    fn wait_for(&mut self, part: &str) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(found) = self.text[self.seen..].find(part) {
+                let end = self.seen + found + part.len();
+                let between = self.text[self.seen..end].to_owned();
+                self.seen = end;
+                return between;
+            }
+            match self.shown.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(bytes) => self.text += &String::from_utf8_lossy(&bytes),
+                Err(_) => panic!("{part:?} is not shown behind byte {} of:\n{}", self.seen, self.text),
+            }
+        }
+    }
+
+    /// The exit code, once the program has ended.
+    fn end(&mut self) -> Option<i32> {
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            if let Ok(bytes) = self.shown.recv_timeout(Duration::from_millis(10)) {
+                self.text += &String::from_utf8_lossy(&bytes);
+            }
+        }
+        self.child.kill().unwrap();
+        panic!("the program does not end:\n{}", self.text);
+    }
+
+    fn is_in_first_mode(&self) -> bool {
+        let now = tcgetattr(&self.terminal).unwrap();
+        now.local_flags == self.before.local_flags && now.local_flags.contains(LocalFlags::ECHO)
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_raw(i32::try_from(self.child.id()).unwrap())
+    }
+}
+
+const CONTROL_C: &str = "\u{3}";
+const CONTROL_D: &str = "\u{4}";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conversation_is_shown_and_remembered() {
+    let home = Home::new();
+    let mut screen = Screen::open(&home, &["agent", "--demo"]);
+    let banner = screen.wait_for("You: ");
+    assert_says(&banner, &["🐈 nanobot", "Demo model", "/help"]);
+    screen.type_in("what files are here?\r");
+    screen.wait_for("↳ list_dir");
+    screen.wait_for("🐈 nanobot");
+    screen.wait_for("AGENTS.md");
+    screen.wait_for("You: ");
+    screen.type_in("/sta\t");
+    screen.wait_for("/status");
+    screen.type_in("\r");
+    screen.wait_for("messages");
+    // A paste of several lines is one message.
+    screen.type_in("\u{1b}[200~write a note: buy\rmilk\u{1b}[201~");
+    screen.wait_for("milk");
+    screen.type_in("\r");
+    screen.wait_for("🐈 nanobot");
+    screen.type_in(CONTROL_D);
+    assert_eq!(screen.end(), Some(0), "{}", screen.text);
+    assert!(screen.is_in_first_mode());
+
+    let history = home.read("history/cli_history");
+    let lines: Vec<&str> = history.lines().filter(|line| line.starts_with('+')).collect();
+    assert_eq!(lines, ["+what files are here?", "+/status", "+write a note: buy", "+milk"]);
+
+    let mut again = Screen::open(&home, &["agent", "--demo"]);
+    again.wait_for("You: ");
+    // Up from the last line, from the first line, and through the history.
+    again.type_in("\u{1b}[A\u{1b}[A\u{1b}[A");
+    again.wait_for("/status");
+    again.type_in(CONTROL_C);
+    assert_eq!(again.end(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn markdown_is_styled_unless_it_is_not_wanted() {
+    let model = ModelServer::answering(|_| Reply::deltas(["# Ti", "tle\n\nsome **bold**\n"])).await.unwrap();
+    let home = Home::with_model(&model.base_url());
+    let mut screen = Screen::open(&home, &["agent"]);
+    screen.wait_for("You: ");
+    screen.type_in("hello\r");
+    screen.wait_for("\u{1b}[1mbold\u{1b}[0m");
+    screen.type_in("exit\r");
+    assert_eq!(screen.end(), Some(0), "{}", screen.text);
+    assert!(!screen.text.contains("**bold**"), "it is shown once: {}", screen.text);
+
+    let mut plain = Screen::open(&home, &["agent", "--no-markdown"]);
+    plain.wait_for("You: ");
+    plain.type_in("hello\r");
+    plain.wait_for("some **bold**");
+    plain.type_in("quit\r");
+    assert_eq!(plain.end(), Some(0), "{}", plain.text);
+
+    let mut once = Screen::open(&home, &["agent", "-m", "hello"]);
+    once.wait_for("\u{1b}[1mbold\u{1b}[0m");
+    assert_eq!(once.end(), Some(0), "{}", once.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn control_c_stops_the_turn_and_a_second_one_leaves() {
+    let model = ModelServer::answering(|_| Reply::text("never finished\n").then_stall()).await.unwrap();
+    let home = Home::with_model(&model.base_url());
+    let mut screen = Screen::open(&home, &["agent"]);
+    screen.wait_for("You: ");
+    screen.type_in("hello\r");
+    model.wait_for(1).await.unwrap();
+    screen.type_in(CONTROL_C);
+    screen.wait_for("Stopped 1 task");
+    screen.type_in(CONTROL_C);
+    assert_eq!(screen.end(), Some(0), "{}", screen.text);
+    assert!(screen.is_in_first_mode());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_typed_meanwhile_steers_the_turn() {
+    let model = ModelServer::answering(|request| {
+        let text = request.json.to_string();
+        if text.contains("in French") {
+            Reply::text("Bonjour.")
+        } else if text.contains("\"tool\"") {
+            Reply::text("Hello.")
+        } else {
+            Reply::call("exec", &json!({"command": "while [ ! -e go ]; do sleep 0.05; done"}))
+        }
+    })
+    .await
+    .unwrap();
+    let home = Home::with_model(&model.base_url());
+    let mut screen = Screen::open(&home, &["agent"]);
+    screen.wait_for("You: ");
+    screen.type_in("greet me\r");
+    screen.wait_for("↳ exec");
+    screen.type_in("in French, please\r");
+    screen.wait_for("French, please");
+    screen.wait_for("You: ");
+    home.write("workspace/go", "");
+    screen.wait_for("Bonjour.");
+    screen.type_in(CONTROL_D);
+    assert_eq!(screen.end(), Some(0), "{}", screen.text);
+    assert_eq!(model.violations(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn signals_put_the_terminal_back() {
+    for (signal, code) in [(Signal::SIGTERM, 143), (Signal::SIGHUP, 129)] {
+        let home = Home::new();
+        let mut screen = Screen::open(&home, &["agent", "--demo"]);
+        screen.wait_for("You: ");
+        kill(screen.pid(), signal).unwrap();
+        assert_eq!(screen.end(), Some(code), "{}", screen.text);
+        assert!(screen.is_in_first_mode(), "{}", screen.text);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dumb_terminal_gets_plain_lines() {
+    let home = Home::new();
+    let size = Winsize { ws_row: 24, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+    let OpenptyResult { master, slave } = openpty(Some(&size), None).unwrap();
+    let stdio = || Stdio::from(slave.try_clone().unwrap());
+    let mut command = home.program();
+    command.env("TERM", "dumb").args(["agent", "--demo"]);
+    let mut child = command.stdin(stdio()).stdout(stdio()).stderr(stdio()).spawn().unwrap();
+    drop((command, slave));
+    let mut keyboard = File::from(master);
+    keyboard.write_all(b"what files are here?\nexit\n").unwrap();
+    let mut shown = Vec::new();
+    // Reading ends with an error once nobody has the terminal open.
+    drop(keyboard.read_to_end(&mut shown));
+    let shown = String::from_utf8_lossy(&shown);
+    assert_says(&shown, &["AGENTS.md"]);
+    assert!(!shown.contains('\u{1b}'), "{shown:?}");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
