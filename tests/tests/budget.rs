@@ -11,7 +11,7 @@ const TOOLS: [&str; 8] =
 
 #[tokio::test]
 async fn the_first_request_of_a_fresh_workspace_is_small() {
-    for name in ["openai", "anthropic"] {
+    for name in ["anthropic", "openai"] {
         let world = World::new();
         let server = ModelServer::scripted([Reply::text("hi")]).await.unwrap();
         let report = say(&world.agent([vendor(name, &server)]), "cli:direct", Said::text("hello")).await.unwrap();

@@ -21,7 +21,7 @@ use crate::world::{Dying, Said, World, say, today, vendor};
 
 const SESSIONS: [&str; 2] = ["telegram:1", "telegram:2"];
 const CASES: u32 = 24;
-/// A red dot.
+/// The beginning of a PNG file: enough to be known as one.
 const PIXEL: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x02\0\0\0\x90wS\xde";
 
 /// One thing that happens.
@@ -134,7 +134,7 @@ struct Play {
     /// Requests that were compared.
     seen: usize,
     sessions: [Known; SESSIONS.len()],
-    /// Makes things distinct.
+    /// Makes messages and facts distinct.
     turns: u32,
 }
 
