@@ -7,6 +7,7 @@
 //! What is not here: turns, sessions, and any platform's wire format.
 
 mod access;
+mod aftermath;
 mod error;
 mod health;
 mod intake;
@@ -27,4 +28,4 @@ pub use health::{Health, HealthMap, HealthState};
 pub use manager::{ChannelManager, ChannelManagerParts, ManagedChannel, MediaSettings};
 pub use media::FileMediaStore;
 pub use registry::ChannelRegistry;
-pub use settings::{AllowFrom, ChannelSettings, DeliverySettings};
+pub use settings::{AllowFrom, ChannelSettings, DeliverySettings, UncertainPolicy};

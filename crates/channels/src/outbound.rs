@@ -2,23 +2,26 @@
 //!
 //! Decision: a worker per channel, so that a channel that hangs delays no other. What has to be
 //! tried again goes back to the ledger with a time, so that a chat that cannot be reached delays no
-//! other chat (see [`crate::waiting`]). What may or may not have been sent is never sent again
-//! here: it is settled as uncertain, unless the platform drops repeated sends.
+//! other chat (see [`crate::waiting`]). What may or may not have been sent is sent again where the
+//! platform drops repeated sends; elsewhere [`UncertainPolicy`] decides. A reply that will not
+//! arrive is told to its chat before it is settled, so that a crash in between tells it twice to
+//! the ledger, which takes it once (see [`crate::aftermath`]).
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use nanobot_bus::{Bus, BusError, Delivery, Settle, Subscription};
+use nanobot_bus::{Bus, BusError, Delivery, REDELIVERY_DELAY, Settle, Subscription};
 use nanobot_channel::{
     Channel, ChannelError, ChannelName, DeliveryGuarantee, OutboundKind, OutboundMessage, OutboundPart, SendRecovery,
 };
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::aftermath::{self, News};
 use crate::text::{RenderedPart, render};
 use crate::typing::TypingKeeper;
 use crate::waiting::Waiting;
-use crate::{ChannelSettings, pause};
+use crate::{ChannelSettings, UncertainPolicy, pause};
 
 /// The first pause before a part is tried again.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -146,14 +149,18 @@ impl OutboundWorker {
         if let Some(pause) = self.waiting.stand_back(&delivery.message) {
             return delivery.settle(Settle::RetryIn(pause)).await;
         }
-        if delivery.in_doubt && !matches!(self.channel.guarantee(), DeliveryGuarantee::Idempotent { .. }) {
+        if delivery.in_doubt && !self.may_repeat() {
             let why = format!("sending part {} was interrupted: the platform may have it", delivery.parts_sent + 1);
-            return self.end(delivery, Settle::Uncertain(why)).await;
+            return self.end_uncertain(delivery, why).await;
         }
         let message = Arc::new(delivery.message.clone());
-        let parts = self.parts(&message);
+        let mut parts = self.parts(&message);
         if parts.is_empty() {
+            self.tell(delivery, News::Empty).await;
             return self.end(delivery, Settle::Discard("there is nothing to show in it".to_owned())).await;
+        }
+        if delivery.in_doubt && !self.is_idempotent() {
+            parts.iter_mut().filter(|part| part.index == delivery.parts_sent).for_each(aftermath::mark);
         }
         delivery.settle(Settle::Begin).await?;
         for part in parts.iter().filter(|part| part.index >= delivery.parts_sent) {
@@ -164,6 +171,51 @@ impl OutboundWorker {
             }
         }
         self.end(delivery, Settle::Ack).await
+    }
+
+    fn is_idempotent(&self) -> bool {
+        matches!(self.channel.guarantee(), DeliveryGuarantee::Idempotent { .. })
+    }
+
+    fn policy(&self) -> UncertainPolicy {
+        self.settings.borrow().delivery.uncertain
+    }
+
+    /// Whether what may have been sent is sent again.
+    fn may_repeat(&self) -> bool {
+        self.is_idempotent() || self.policy() == UncertainPolicy::ResendMarked
+    }
+
+    /// Tells the chat what became of a message. A message that is such news itself, or says
+    /// something else on the assistant's own behalf, is not talked about.
+    async fn tell(&self, delivery: &Delivery<OutboundMessage>, news: News<'_>) {
+        if delivery.message.kind != OutboundKind::Final {
+            return;
+        }
+        if let Err(error) = self.bus.publish_outbound(aftermath::notice(&delivery.message, news)).await {
+            tracing::error!(channel = %self.name(), %error, "a chat could not be told that a message did not arrive");
+        }
+    }
+
+    /// Settles a message of which nobody knows whether it was sent.
+    async fn end_uncertain(&mut self, delivery: &Delivery<OutboundMessage>, why: String) -> Result<(), BusError> {
+        if self.policy() != UncertainPolicy::Drop {
+            self.tell(delivery, News::Uncertain).await;
+        }
+        self.end(delivery, Settle::Uncertain(why)).await
+    }
+
+    /// Settles a message that will not be sent.
+    async fn end_failed(
+        &mut self,
+        delivery: &Delivery<OutboundMessage>,
+        error: &ChannelError,
+        why: String,
+    ) -> Result<(), BusError> {
+        if aftermath::leaves_the_chat_reachable(error) {
+            self.tell(delivery, News::Failed { why: &why }).await;
+        }
+        self.end(delivery, Settle::Fail(why)).await
     }
 
     /// Settles for good.
@@ -193,15 +245,24 @@ impl OutboundWorker {
                 };
                 if record.tries > retries && record.since.elapsed() >= patience {
                     let why = format!("{error} (tried {} times)", record.tries);
-                    return self.end(delivery, Settle::Fail(why)).await;
+                    return self.end_failed(delivery, error, why).await;
                 }
                 let pause = after.unwrap_or_else(|| pause::growing(FIRST_PAUSE, LONGEST_PAUSE, record.tries - 1));
                 tracing::warn!(channel = %self.name(), key = %delivery.message.key, %error, "a message will be sent again");
                 self.waiting.wait(&delivery.message, record, pause);
                 delivery.settle(Settle::RetryIn(pause)).await
             }
-            SendRecovery::Uncertain => self.end(delivery, Settle::Uncertain(error.to_string())).await,
-            SendRecovery::GiveUp => self.end(delivery, Settle::Fail(error.to_string())).await,
+            SendRecovery::Uncertain => {
+                let record = self.waiting.failed_again(&delivery.message);
+                if !self.may_repeat() || record.tries > self.settings.borrow().delivery.send_max_retries {
+                    return self.end_uncertain(delivery, error.to_string()).await;
+                }
+                tracing::warn!(channel = %self.name(), key = %delivery.message.key, %error, "a message may be sent twice");
+                // Left unsettled, it comes back in doubt.
+                self.waiting.wait(&delivery.message, record, REDELIVERY_DELAY);
+                Ok(())
+            }
+            SendRecovery::GiveUp => self.end_failed(delivery, error, error.to_string()).await,
         }
     }
 
@@ -225,7 +286,11 @@ impl OutboundWorker {
 
     /// The parts of a message; one without text when only files or buttons are to be shown.
     fn parts(&self, message: &Arc<OutboundMessage>) -> Vec<OutboundPart> {
-        let mut rendered = render(&message.content, self.channel.text_style());
+        let mut style = self.channel.text_style();
+        if !self.is_idempotent() && self.policy() == UncertainPolicy::ResendMarked {
+            style.limit = aftermath::limit_with_mark(style.limit);
+        }
+        let mut rendered = render(&message.content, style);
         if rendered.is_empty() && !(message.media.is_empty() && message.buttons.is_empty()) {
             rendered.push(RenderedPart { text: String::new(), plain: String::new() });
         }

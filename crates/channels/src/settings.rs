@@ -11,6 +11,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::ChannelsError;
 
+/// What follows when nobody can tell whether the platform took a message: the key `uncertain`.
+/// A platform that drops repeated sends leaves no doubt, so there it says nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UncertainPolicy {
+    /// It is sent again, with a mark that it may be a repetition.
+    ResendMarked,
+    /// It is kept as uncertain, and its chat is told once.
+    #[default]
+    Ask,
+    /// It is kept as uncertain, and nobody is told.
+    Drop,
+}
+
 /// How messages are sent: keys of `channels`, each of which a channel's own section may override.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -25,6 +39,8 @@ pub struct DeliverySettings {
     pub send_patience_s: u64,
     /// After how many seconds a send without an answer counts as of unknown outcome.
     pub send_timeout_s: u64,
+    /// What follows when nobody can tell whether a message was sent.
+    pub uncertain: UncertainPolicy,
     /// After how many seconds without a sign of life a channel is started again.
     pub alive_within_s: u64,
 }
@@ -37,6 +53,7 @@ impl Default for DeliverySettings {
             send_max_retries: 3,
             send_patience_s: 600,
             send_timeout_s: 60,
+            uncertain: UncertainPolicy::Ask,
             alive_within_s: 120,
         }
     }
@@ -180,12 +197,13 @@ mod tests {
         let name = ChannelName::from("mail");
         let shared = DeliverySettings { send_tool_hints: true, ..DeliverySettings::default() };
         let platform = json!({ "sendProgress": false, "sendMaxRetries": 1 });
-        let section = json!({ "allowFrom": ["a", 7], "sendMaxRetries": 5, "sendProgress": null, "host": "x" });
+        let section = json!({ "allowFrom": ["a", 7], "uncertain": "drop", "sendMaxRetries": 5, "sendProgress": null, "host": "x" });
         let settings = ChannelSettings::resolve(&name, &shared, &platform, &section).unwrap();
         let delivery = DeliverySettings {
             send_progress: false,
             send_tool_hints: true,
             send_max_retries: 5,
+            uncertain: UncertainPolicy::Drop,
             ..DeliverySettings::default()
         };
         assert_eq!(settings, ChannelSettings { allow_from: AllowFrom::listed(["a", "7"]), delivery });

@@ -12,7 +12,7 @@ use nanobot_channel::{
 };
 use nanobot_channels::{
     AllowFrom, ChannelManager, ChannelManagerParts, ChannelSettings, DeliverySettings, HealthState, ManagedChannel,
-    MediaSettings,
+    MediaSettings, UncertainPolicy,
 };
 use nanobot_testkit::RecordingChannel;
 use nanobot_testkit::channel::SendFault;
@@ -141,10 +141,13 @@ async fn the_platform_names_the_pause_and_the_retries_end() {
     let began = Instant::now();
     fixture.publish(reply("1", 0, "lost")).await;
     let ledger = fixture.settled().await;
-    let why = "the platform cannot be reached: no route (tried 4 times)".to_owned();
-    assert_eq!(ledger, [("lost".to_owned(), EntryState::Failed, Some(why))]);
+    let why = "the platform cannot be reached: no route (tried 4 times)";
+    let notice = format!("A message of mine could not be sent: {why}. /pending shows it.");
+    let expected =
+        [("lost".to_owned(), EntryState::Failed, Some(why.to_owned())), (notice.clone(), EntryState::Sent, None)];
+    assert_eq!(ledger, expected);
     assert!(began.elapsed() >= Duration::from_secs(40 + 2 + 4));
-    assert_eq!(channel.attempts(), 4);
+    assert_eq!((channel.attempts(), channel.texts()), (5, vec![notice]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -165,18 +168,89 @@ async fn what_may_have_been_sent_is_not_sent_again() {
         ("hung", EntryState::Uncertain),
         ("", EntryState::Expired),
         ("fine", EntryState::Sent),
+        (UNCERTAIN, EntryState::Sent),
+        (UNCERTAIN, EntryState::Sent),
+        ("My last message had nothing in it to show.", EntryState::Sent),
     ];
     assert_eq!(states, expected);
-    assert_eq!(channel.texts(), ["maybe", "fine"]);
+    assert_eq!(channel.texts().get(..2), Some(["maybe".to_owned(), "fine".to_owned()].as_slice()));
+}
+
+/// What a chat is told about a message that may not have arrived.
+const UNCERTAIN: &str = "I do not know whether my last message arrived. /pending shows it.";
+
+#[tokio::test(start_paused = true)]
+async fn what_may_have_been_sent_follows_the_policy() {
+    let idempotent = DeliveryGuarantee::Idempotent { window: None };
+    let table = [
+        (UncertainPolicy::Ask, DeliveryGuarantee::BestEffort, EntryState::Uncertain, vec!["text", UNCERTAIN]),
+        (UncertainPolicy::Drop, DeliveryGuarantee::BestEffort, EntryState::Uncertain, vec!["text"]),
+        (
+            UncertainPolicy::ResendMarked,
+            DeliveryGuarantee::BestEffort,
+            EntryState::Sent,
+            vec!["text", "↻ This may be a repetition:\ntext"],
+        ),
+        (UncertainPolicy::Ask, idempotent, EntryState::Sent, vec!["text", "text"]),
+    ];
+    for (policy, guarantee, state, texts) in table {
+        let fixture = start(vec![RecordingChannel::new("chat").with_guarantee(guarantee)]);
+        fixture.settings.send_modify(|settings| settings.delivery.uncertain = policy);
+        let channel = &fixture.channels[0];
+        channel.fail_next(SendFault::TakeThenFail(ChannelError::Ambiguous("reset".to_owned())));
+        fixture.publish(reply("1", 0, "text")).await;
+        assert_eq!(fixture.settled().await[0].1, state, "{policy:?}");
+        assert_eq!(channel.texts(), texts, "{policy:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repetition_keeps_its_place_and_is_not_tried_for_ever() {
+    let fixture = start(vec![RecordingChannel::new("chat")]);
+    fixture.settings.send_modify(|settings| settings.delivery.uncertain = UncertainPolicy::ResendMarked);
+    let channel = &fixture.channels[0];
+    for _ in 0..4 {
+        channel.fail_next(SendFault::TakeThenFail(ChannelError::Ambiguous("reset".to_owned())));
+    }
+    fixture.publish(reply("1", 0, "first")).await;
+    fixture.publish(reply("1", 1, "second")).await;
+    let ledger = fixture.settled().await;
+    let states: Vec<_> = ledger.iter().map(|(content, state, _)| (content.as_str(), *state)).collect();
+    let expected = [("first", EntryState::Uncertain), ("second", EntryState::Sent), (UNCERTAIN, EntryState::Sent)];
+    assert_eq!(states, expected);
+    let again = "↻ This may be a repetition:\nfirst";
+    assert_eq!(channel.texts(), ["first", again, again, again, UNCERTAIN, "second"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_chat_is_told_once_about_a_reply_that_failed_and_never_about_a_notice() {
+    let too_large = || SendFault::Refuse(ChannelError::TooLarge("50 MB".to_owned()));
+    let fixture = start(vec![RecordingChannel::new("chat")]);
+    let channel = &fixture.channels[0];
+    for _ in 0..3 {
+        channel.fail_next(too_large());
+    }
+    fixture.publish(reply("1", 0, "text")).await;
+    fixture.settled().await;
+    assert_eq!(channel.texts(), Vec::<String>::new(), "the notice failed too, and nothing was said about it");
+    let failed = fixture.bus.list(Queue::Outbound, LedgerFilter::Failed, 10).await.unwrap();
+    assert_eq!(failed.len(), 2);
+    for entry in failed.iter().rev() {
+        fixture.bus.retry(&entry.id).await.unwrap();
+    }
+    let ledger = fixture.settled().await;
+    let notice = "A message of mine could not be sent: too large for the platform: 50 MB. /pending shows it.";
+    assert_eq!(channel.texts(), [notice]);
+    assert_eq!(ledger.len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn doubt_after_a_crash_is_resolved_by_the_guarantee() {
     let table = [
-        (DeliveryGuarantee::Idempotent { window: None }, EntryState::Sent, 1),
-        (DeliveryGuarantee::BestEffort, EntryState::Uncertain, 0),
+        (DeliveryGuarantee::Idempotent { window: None }, EntryState::Sent, "text"),
+        (DeliveryGuarantee::BestEffort, EntryState::Uncertain, UNCERTAIN),
     ];
-    for (guarantee, state, sent) in table {
+    for (guarantee, state, text) in table {
         let bus = MemoryBus::new();
         bus.publish_outbound(reply("1", 0, "text")).await.unwrap();
         let mut crashed = bus.outbound(&"chat".into()).await.unwrap();
@@ -184,7 +258,7 @@ async fn doubt_after_a_crash_is_resolved_by_the_guarantee() {
         drop(crashed);
         let fixture = start_on(bus, vec![RecordingChannel::new("chat").with_guarantee(guarantee)]);
         assert_eq!(fixture.settled().await[0].1, state, "{guarantee:?}");
-        assert_eq!(fixture.channels[0].parts().len(), sent, "{guarantee:?}");
+        assert_eq!(fixture.channels[0].texts(), [text], "{guarantee:?}");
     }
 }
 

@@ -1,0 +1,121 @@
+//! What a chat is told when a message to it did not arrive, or may have arrived twice.
+//!
+//! Decision: the words are in the language of the message they are about, as far as its script
+//! tells: Chinese where it has Chinese characters, English otherwise. A notice has a name made of
+//! its message's name, so that it is said once however often the message ends that way, and is a
+//! notice itself, about which nothing is ever said.
+
+use nanobot_channel::{ChannelError, OutboundKey, OutboundKind, OutboundMessage, OutboundPart};
+
+/// Room for the mark in a part, in the units of any measure; more than half a limit is never taken.
+const MARK_ROOM: usize = 64;
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum News<'a> {
+    /// Nobody knows whether it was sent.
+    Uncertain,
+    /// It will not be sent.
+    Failed {
+        /// Why.
+        why: &'a str,
+    },
+    /// There was nothing in it to show.
+    Empty,
+}
+
+/// The notice about a message, to where the message would have gone.
+pub(crate) fn notice(message: &OutboundMessage, news: News<'_>) -> OutboundMessage {
+    let text = match (news, is_chinese(&message.content)) {
+        (News::Uncertain, false) => "I do not know whether my last message arrived. /pending shows it.".to_owned(),
+        (News::Uncertain, true) => "我不确定上一条消息是否已送达。发送 /pending 可查看。".to_owned(),
+        (News::Failed { why }, false) => format!("A message of mine could not be sent: {why}. /pending shows it."),
+        (News::Failed { why }, true) => format!("有一条消息未能发送：{why}。发送 /pending 可查看。"),
+        (News::Empty, _) => "My last message had nothing in it to show.".to_owned(),
+    };
+    OutboundMessage {
+        key: OutboundKey { turn: format!("about {}", message.key).into(), position: 0 },
+        channel: message.channel.clone(),
+        chat_id: message.chat_id.clone(),
+        content: text,
+        media: Vec::new(),
+        metadata: message.metadata.clone(),
+        delivery: message.delivery.clone(),
+        kind: OutboundKind::Notice,
+        completes: None,
+        buttons: Vec::new(),
+    }
+}
+
+/// Whether a message that failed this way says nothing about the next one to the same chat.
+pub(crate) fn leaves_the_chat_reachable(error: &ChannelError) -> bool {
+    match error {
+        ChannelError::Config { .. } | ChannelError::Auth(_) | ChannelError::NotFound(_) => false,
+        ChannelError::RateLimited { .. }
+        | ChannelError::TooLarge(_)
+        | ChannelError::Refused(_)
+        | ChannelError::Unavailable(_)
+        | ChannelError::Ambiguous(_) => true,
+    }
+}
+
+/// Says in a part that it may be a repetition. The mark means the same in every dialect.
+pub(crate) fn mark(part: &mut OutboundPart) {
+    let mark = if is_chinese(&part.message.content) {
+        "↻ 以下内容可能重复：\n"
+    } else {
+        "↻ This may be a repetition:\n"
+    };
+    part.text.insert_str(0, mark);
+    part.plain.insert_str(0, mark);
+}
+
+/// The limit of parts that may have to carry the mark. It does not depend on whether they do, so
+/// that a message is split the same way every time it is sent.
+pub(crate) fn limit_with_mark(limit: usize) -> usize {
+    limit.saturating_sub(MARK_ROOM).max(limit / 2)
+}
+
+fn is_chinese(text: &str) -> bool {
+    text.chars().any(|character| matches!(character, '\u{4e00}'..='\u{9fff}' | '\u{3400}'..='\u{4dbf}'))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use nanobot_channel::InboundMessage;
+
+    use super::*;
+
+    fn reply(content: &str) -> OutboundMessage {
+        let inbound = InboundMessage::text("chat", "ann", "1", "");
+        let key = OutboundKey { turn: "turn".into(), position: 2 };
+        OutboundMessage::in_reply_to(&inbound, key, OutboundKind::Final, content.to_owned())
+    }
+
+    #[test]
+    fn a_notice_goes_to_the_same_place_in_the_same_language() {
+        for (content, expected) in [
+            ("hello", "I do not know whether my last message arrived. /pending shows it."),
+            ("你好", "我不确定上一条消息是否已送达。发送 /pending 可查看。"),
+        ] {
+            let key = OutboundKey { turn: "about turn/2".into(), position: 0 };
+            let expected =
+                OutboundMessage { key, kind: OutboundKind::Notice, content: expected.to_owned(), ..reply(content) };
+            assert_eq!(notice(&reply(content), News::Uncertain), expected);
+        }
+    }
+
+    #[test]
+    fn the_mark_fits_into_the_room_for_it_in_every_measure() {
+        for content in ["hello", "你好"] {
+            let message = Arc::new(reply(content));
+            let mut part = OutboundPart { message, index: 0, count: 1, text: String::new(), plain: String::new() };
+            mark(&mut part);
+            assert!(part.text.len() <= MARK_ROOM, "{}", part.text);
+            assert_eq!(part.text, part.plain);
+        }
+        assert_eq!([4096, 100, 0].map(limit_with_mark), [4032, 50, 0]);
+    }
+}
