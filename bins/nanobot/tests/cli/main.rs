@@ -1,5 +1,10 @@
 //! The program as people run it: the built binary, a home of its own, models on loopback.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on has failed"
+)]
 
 mod basics;
 mod configuration;
