@@ -53,7 +53,7 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// List, show and export conversations
+    /// List, show, export, fork and rewind conversations
     #[command(subcommand)]
     Sessions(SessionsCommand),
     /// Show the configuration and where each value comes from
@@ -147,6 +147,25 @@ pub(crate) enum SessionsCommand {
         /// The file; it must not exist yet
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
+    },
+    /// Copy a conversation into a new one, to go on with both
+    Fork {
+        /// The conversation, as `sessions list` names it
+        key: String,
+        /// Copy up to this message, by its number in `sessions show`; otherwise everything
+        #[arg(long, value_name = "N")]
+        at: Option<u64>,
+        /// The name of the copy, instead of the first free `KEY:branch:N`
+        #[arg(long, value_name = "KEY")]
+        to: Option<String>,
+    },
+    /// Go back in a conversation: what was said later is kept, but no longer sent to the model
+    Rewind {
+        /// The conversation, as `sessions list` names it
+        key: String,
+        /// The last message that stands, by its number in `sessions show`
+        #[arg(long, value_name = "N")]
+        to: u64,
     },
 }
 

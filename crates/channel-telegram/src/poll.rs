@@ -33,6 +33,7 @@ const BATCH: usize = 100;
 const EDITS_IGNORED: &str = "Edited messages are ignored; send a new one.";
 const COMMANDS: &[(&str, &str)] = &[
     ("new", "Begin a new conversation"),
+    ("branch", "Copy this conversation"),
     ("stop", "Stop what is being worked on"),
     ("status", "Show how things are"),
     ("help", "Show what can be done"),

@@ -109,6 +109,12 @@ pub enum Entry {
     },
     /// A new conversation begins: the cursor moves to the end.
     Reset,
+    /// Messages from this position up to here are undone: they stay in the log and are no longer
+    /// sent. What was said before the cursor is not sent either way.
+    Rewound {
+        /// The first that is undone.
+        to: Seq,
+    },
     /// Merged into the session's metadata; a null value removes a key.
     Metadata(Map),
 }

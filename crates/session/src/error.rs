@@ -41,6 +41,18 @@ pub enum SessionError {
         #[source]
         source: std::io::Error,
     },
+    /// The conversation cannot be cut there.
+    #[error("session {key} cannot be cut at {position}, only from {first} to {last}")]
+    OutOfReach {
+        /// The session.
+        key: SessionKey,
+        /// Where it was to be cut.
+        position: Seq,
+        /// The first position where it can be.
+        first: Seq,
+        /// The last one.
+        last: Seq,
+    },
     /// The entry cannot be written down.
     #[error("session {key}: an entry cannot be encoded")]
     Encode {

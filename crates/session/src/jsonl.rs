@@ -222,7 +222,11 @@ impl Session<'_> {
                     line::write_message(&mut bytes, message).map_err(failed)?;
                     known.head = known.head.next();
                 }
-                Entry::TurnEnded(_) | Entry::Consolidated { .. } | Entry::Reset | Entry::Metadata(_) => {
+                Entry::TurnEnded(_)
+                | Entry::Consolidated { .. }
+                | Entry::Reset
+                | Entry::Rewound { .. }
+                | Entry::Metadata(_) => {
                     line::write_state(&mut bytes, self.key, &known.state, known.head, Some(entry)).map_err(failed)?;
                 }
             }

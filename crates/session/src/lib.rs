@@ -2,19 +2,21 @@
 //!
 //! Decision: a session is a log of [`Entry`]s that is only ever appended to, with an optimistic
 //! check of the head. There is no update and no delete: consolidation and reset move a cursor,
-//! repair appends. A [`Seq`] counts message lines only, so that it is the number the Python
+//! repair appends, and rewinding appends that something is undone. A [`Seq`] counts message lines only, so that it is the number the Python
 //! program calls `last_consolidated`.
 
 mod disk;
 mod display;
 mod entry;
 mod error;
+mod fork;
 mod in_memory;
 mod jsonl;
 mod line;
 mod listing;
 mod paths;
 mod replay;
+mod rewind;
 mod scan;
 mod slots;
 mod state;
@@ -25,8 +27,10 @@ mod timestamp;
 pub use display::visible_text;
 pub use entry::{Entry, MessageEntry, Record, Seq, TurnEnd, TurnOutcome};
 pub use error::SessionError;
+pub use fork::{branch, fork};
 pub use in_memory::InMemoryStore;
 pub use jsonl::JsonlStore;
 pub use paths::SessionPaths;
 pub use replay::{OpenTurn, Recorded, Replay, replay};
+pub use rewind::rewind;
 pub use store::{ReadFrom, SessionInfo, SessionStore, SessionView};

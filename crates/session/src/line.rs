@@ -113,6 +113,7 @@ enum EntryField {
     TurnEnded(TurnEnd),
     Consolidated { upto: Seq },
     Reset,
+    Rewound { to: Seq },
     Metadata { changes: Map },
 }
 
@@ -122,6 +123,7 @@ impl From<EntryField> for Entry {
             EntryField::TurnEnded(end) => Self::TurnEnded(end),
             EntryField::Consolidated { upto } => Self::Consolidated { upto },
             EntryField::Reset => Self::Reset,
+            EntryField::Rewound { to } => Self::Rewound { to },
             EntryField::Metadata { changes } => Self::Metadata(changes),
         }
     }
@@ -359,6 +361,7 @@ pub(crate) fn write_state(
         Entry::TurnEnded(end) => Some(EntryField::TurnEnded(end.clone())),
         Entry::Consolidated { upto } => Some(EntryField::Consolidated { upto: *upto }),
         Entry::Reset => Some(EntryField::Reset),
+        Entry::Rewound { to } => Some(EntryField::Rewound { to: *to }),
         Entry::Metadata(changes) => Some(EntryField::Metadata { changes: changes.clone() }),
     });
     write_line(

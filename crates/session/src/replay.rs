@@ -98,7 +98,8 @@ pub fn replay(view: &SessionView) -> Replay {
 
 /// The messages to send: from the first that a person said, if there is one.
 fn conversation(view: &SessionView) -> Vec<Arc<ChatMessage>> {
-    let sent = view.records.iter().filter(|record| record.seq >= view.cursor).filter_map(sent_message);
+    let standing = view.standing();
+    let sent = standing.into_iter().filter(|record| record.seq >= view.cursor).filter_map(sent_message);
     let mut messages: Vec<Arc<ChatMessage>> = sent.collect();
     let first = messages.iter().position(|message| matches!(**message, ChatMessage::User(_)));
     messages.drain(..first.unwrap_or(0));
@@ -151,7 +152,8 @@ fn recordable<'a>(
 }
 
 fn open_turn(view: &SessionView) -> Option<OpenTurn> {
-    let ended = view.records.iter().rposition(|record| matches!(record.entry, Entry::TurnEnded(_) | Entry::Reset));
+    let ends = |entry: &Entry| matches!(entry, Entry::TurnEnded(_) | Entry::Reset | Entry::Rewound { .. });
+    let ended = view.records.iter().rposition(|record| ends(&record.entry));
     let since: Vec<(Seq, &MessageEntry)> = view
         .records
         .iter()

@@ -29,7 +29,7 @@ impl State {
     /// Takes in an entry that is appended behind `head` messages.
     pub(crate) fn apply(&mut self, entry: &Entry, head: Seq) {
         match entry {
-            Entry::Message(_) => {}
+            Entry::Message(_) | Entry::Rewound { .. } => {}
             Entry::TurnEnded(end) => self.remember(end.inbound.clone()),
             // Never backwards: a consolidation that began before a reset must not undo it.
             Entry::Consolidated { upto } => self.cursor = self.cursor.max((*upto).min(head)),

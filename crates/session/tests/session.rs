@@ -10,6 +10,8 @@ mod continuing;
 mod corpus;
 #[path = "session/crashes.rs"]
 mod crashes;
+#[path = "session/cutting.rs"]
+mod cutting;
 #[path = "session/faults.rs"]
 mod faults;
 #[path = "session/replaying.rs"]

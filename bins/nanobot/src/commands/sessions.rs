@@ -1,4 +1,5 @@
-//! `nanobot sessions`: conversations listed, shown, exported. Reads only; works beside a gateway.
+//! `nanobot sessions`: conversations listed, shown, exported, forked, rewound. Works beside a gateway:
+//! nothing here changes what was written.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -6,7 +7,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use nanobot_runtime::session::{ReadFrom, Seq, SessionInfo, SessionStore, SessionView};
+use nanobot_runtime::session::{
+    ReadFrom, Seq, SessionError, SessionInfo, SessionStore, SessionView, branch, fork, rewind,
+};
 use nanobot_runtime::types::{SessionKey, Timestamp};
 use nanobot_runtime::{LoadOptions, load, session_store};
 
@@ -41,8 +44,64 @@ pub(crate) fn sessions(options: &LoadOptions, command: SessionsCommand) -> Resul
                 None => output::write(&text)?,
             }
         }
+        SessionsCommand::Fork { key, at, to } => {
+            let copy = block_on(fork_of(&store, &key, at.map(Seq), to))?;
+            output::line(&format!(
+                "Copied to {0}. Go on with it: nanobot agent -s '{0}'",
+                output::harmless(copy.as_str())
+            ))?;
+        }
+        SessionsCommand::Rewind { key, to } => {
+            block_on(rewound(&store, &key, Seq(to)))?;
+            output::line(&format!(
+                "The conversation stands as it was after message {to}; what followed stays in its file."
+            ))?;
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+async fn fork_of(
+    store: &Arc<dyn SessionStore>,
+    name: &str,
+    at: Option<Seq>,
+    to: Option<String>,
+) -> Result<SessionKey, Failure> {
+    let from = find(store, name).await?.0.key;
+    let Some(to) = to else {
+        return branch(&**store, &from, at).await.map_err(|error| cut_failed(&error));
+    };
+    let to = named(&to);
+    match fork(&**store, &from, at, &to).await {
+        Ok(_) => Ok(to),
+        Err(SessionError::Moved { .. }) => Err(Failure::new(
+            format!("there is a conversation `{to}` already"),
+            "Name another with --to, or leave --to out for the first free name.",
+        )),
+        Err(error) => Err(cut_failed(&error)),
+    }
+}
+
+async fn rewound(store: &Arc<dyn SessionStore>, name: &str, to: Seq) -> Result<(), Failure> {
+    let key = find(store, name).await?.0.key;
+    rewind(&**store, &key, to).await.map(drop).map_err(|error| cut_failed(&error))
+}
+
+fn cut_failed(error: &SessionError) -> Failure {
+    let remedy = match error {
+        SessionError::OutOfReach { first, .. } if *first > Seq(0) => {
+            "What lies before is summarised or was left by /new; `nanobot sessions fork KEY --at N` copies from there."
+        }
+        SessionError::OutOfReach { .. } => "`nanobot sessions show KEY` shows the number of each message.",
+        SessionError::Moved { .. } => "Somebody is writing to that conversation; try again.",
+        _ => "Check the permissions and the room on the disk of the workspace.",
+    };
+    Failure::new(chain(error), remedy)
+}
+
+/// The key of a name; one without a colon is the terminal's.
+fn named(name: &str) -> SessionKey {
+    if name.contains(':') { SessionKey::from(name) } else { SessionKey::from(format!("cli:{name}")) }
 }
 
 async fn list(store: &Arc<dyn SessionStore>) -> Result<Vec<SessionInfo>, Failure> {
@@ -54,9 +113,8 @@ async fn list(store: &Arc<dyn SessionStore>) -> Result<Vec<SessionInfo>, Failure
 /// The session of that name; a name without a colon is one of the terminal's.
 async fn find(store: &Arc<dyn SessionStore>, name: &str) -> Result<(SessionInfo, SessionView), Failure> {
     let sessions = list(store).await?;
-    let key = if name.contains(':') { SessionKey::from(name) } else { SessionKey::from(format!("cli:{name}")) };
     let exact = SessionKey::from(name);
-    let info = [exact, key].iter().find_map(|key| sessions.iter().find(|info| info.key == *key)).cloned();
+    let info = [exact, named(name)].iter().find_map(|key| sessions.iter().find(|info| info.key == *key)).cloned();
     let Some(info) = info else {
         return Err(Failure::new(
             format!("there is no conversation `{name}` in this workspace"),

@@ -1,6 +1,7 @@
 //! A conversation as text: for a terminal, as Markdown, and as the JSON lines it is stored in.
+//! What was undone is left out.
 
-use nanobot_runtime::session::{Entry, MessageEntry, SessionInfo, SessionView, visible_text};
+use nanobot_runtime::session::{Entry, MessageEntry, Seq, SessionInfo, SessionView, visible_text};
 use nanobot_runtime::types::{ChatMessage, Map, Timestamp};
 use serde_json::{Value, json};
 
@@ -10,14 +11,15 @@ use crate::output::harmless;
 /// How much of a tool's result is shown to people.
 const RESULT_LINES: usize = 12;
 
-/// The conversation for a terminal.
+/// The conversation for a terminal, each message with its number.
 pub(super) fn for_people(view: &SessionView) -> String {
-    messages(view).map(|entry| harmless(&shown(entry, "")) + "\n").collect()
+    let numbered = |(seq, entry): (Seq, &MessageEntry)| harmless(&shown(entry, &format!("{}  ", seq.next()))) + "\n";
+    messages(view).into_iter().map(numbered).collect()
 }
 
 /// The conversation as a Markdown document.
 pub(super) fn as_markdown(info: &SessionInfo, view: &SessionView) -> String {
-    let parts: String = messages(view).map(|entry| shown(entry, "## ") + "\n").collect();
+    let parts: String = messages(view).into_iter().map(|(_, entry)| shown(entry, "## ") + "\n").collect();
     format!("# {}\n\n{parts}", info.key)
 }
 
@@ -27,24 +29,30 @@ pub(super) fn as_markdown(info: &SessionInfo, view: &SessionView) -> String {
 /// When a message cannot be written as JSON, which a message that was read always can.
 pub(super) fn as_json_lines(info: &SessionInfo, view: &SessionView) -> Result<String, Failure> {
     let time = |at: Option<&Timestamp>| at.map(timestamp);
+    let messages = messages(view);
     let head = json!({
         "_type": "metadata",
         "key": info.key,
         "created_at": time(info.created_at.as_ref()),
         "updated_at": time(info.updated_at.as_ref()),
         "metadata": info.metadata,
-        "last_consolidated": view.cursor,
+        "last_consolidated": messages.iter().filter(|(seq, _)| *seq < view.cursor).count(),
     });
     let mut lines = head.to_string() + "\n";
-    for entry in messages(view) {
+    for (_, entry) in messages {
         lines.push_str(&json_line(entry).map_err(std::io::Error::from)?.to_string());
         lines.push('\n');
     }
     Ok(lines)
 }
 
-fn messages(view: &SessionView) -> impl Iterator<Item = &MessageEntry> {
-    view.records.iter().filter_map(|record| if let Entry::Message(entry) = &record.entry { Some(entry) } else { None })
+fn messages(view: &SessionView) -> Vec<(Seq, &MessageEntry)> {
+    let standing = view.standing().into_iter();
+    let messages = standing.filter_map(|record| match &record.entry {
+        Entry::Message(entry) => Some((record.seq, entry)),
+        _ => None,
+    });
+    messages.collect()
 }
 
 fn json_line(entry: &MessageEntry) -> serde_json::Result<Value> {

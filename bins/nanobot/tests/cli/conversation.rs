@@ -95,3 +95,34 @@ async fn an_exported_conversation_is_a_session_file() {
     let second = other.run(&["sessions", "export", "cli:direct"]).await.stdout;
     assert_eq!(first.lines().skip(1).collect::<Vec<_>>(), second.lines().skip(1).collect::<Vec<_>>());
 }
+
+#[tokio::test]
+async fn conversations_are_forked_and_rewound() {
+    let home = Home::new();
+    for text in ["what time is it?", "what files are here?"] {
+        home.run(&["agent", "--demo", "-m", text]).await;
+    }
+    let before = home.read("workspace/sessions/cli_direct.jsonl");
+    let forked = home.run(&["sessions", "fork", "direct", "--at", "1"]).await;
+    assert_eq!(forked.code, 0, "{}", forked.stderr);
+    assert_says(&forked.stdout, &["nanobot agent -s 'cli:direct:branch:1'"]);
+    assert!(!home.run(&["sessions", "show", "cli:direct:branch:1"]).await.stdout.contains("what files are here?"));
+    let whole = home.run(&["sessions", "fork", "direct", "--to", "copy"]).await;
+    assert_eq!(whole.code, 0, "{}", whole.stderr);
+    assert_says(&home.run(&["sessions", "show", "copy"]).await.stdout, &["1  You ", "what files are here?"]);
+    let again = home.run(&["sessions", "fork", "direct", "--to", "copy"]).await;
+    assert_eq!(again.code, 1);
+    assert_says(&again.stderr, &["`cli:copy` already", "--to"]);
+
+    let rewound = home.run(&["sessions", "rewind", "direct", "--to", "1"]).await;
+    assert_eq!(rewound.code, 0, "{}", rewound.stderr);
+    for command in [&["sessions", "show", "direct"], &["sessions", "export", "direct"]] {
+        let standing = home.run(command).await.stdout;
+        assert_says(&standing, &["what time is it?"]);
+        assert!(!standing.contains("what files are here?"), "{standing}");
+    }
+    assert!(home.read("workspace/sessions/cli_direct.jsonl").starts_with(&before), "nothing is deleted");
+    let beyond = home.run(&["sessions", "rewind", "direct", "--to", "99"]).await;
+    assert_eq!(beyond.code, 1);
+    assert_says(&beyond.stderr, &["cannot be cut at 99", "sessions show"]);
+}

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use nanobot_bus::EventFeed;
 use nanobot_context::{ContextBuilder, runtime_block, zone_label};
 use nanobot_provider::ProviderRouter;
-use nanobot_session::{Entry, MessageEntry, ReadFrom, SessionStore, TurnEnd, TurnOutcome as EndedAs};
+use nanobot_session::{Entry, MessageEntry, ReadFrom, Seq, SessionStore, TurnEnd, TurnOutcome as EndedAs};
 use nanobot_tool::Registry;
 use nanobot_types::{
     ChannelName, ChatId, ChatMessage, Event, MessageId, ModelId, SessionKey, StreamId, Timestamp, TraceId,
@@ -268,6 +268,19 @@ impl Agent {
         self.sessions.append(session, view.head, vec![Entry::Reset]).await?;
         self.context.renew(session);
         Ok(())
+    }
+
+    /// Copies the conversation of a session into a session of its own and returns the name of
+    /// that; `None` when nothing was said yet.
+    ///
+    /// # Errors
+    /// [`AgentError::Session`].
+    pub async fn branch(&self, session: &SessionKey) -> Result<Option<SessionKey>, AgentError> {
+        let _owner = self.locks.lock(session).await;
+        if self.sessions.read(session, ReadFrom::Cursor).await?.head == Seq(0) {
+            return Ok(None);
+        }
+        Ok(Some(nanobot_session::branch(&*self.sessions, session, None).await?))
     }
 }
 

@@ -8,7 +8,7 @@
 pub(super) enum When {
     /// At once, also while a turn runs.
     Now,
-    /// In the session's lane, after what runs there was stopped.
+    /// In the session's lane, behind what came before it.
     InLane,
 }
 
@@ -17,6 +17,8 @@ pub(super) enum When {
 pub(super) enum Command {
     /// Begins a new conversation.
     New,
+    /// Copies the conversation into a session of its own.
+    Branch,
     /// Stops what runs.
     Stop,
     /// Lists the commands.
@@ -31,7 +33,7 @@ impl Command {
     /// When it acts.
     pub(super) fn when(self) -> When {
         match self {
-            Self::New => When::InLane,
+            Self::New | Self::Branch => When::InLane,
             Self::Stop | Self::Help | Self::Status | Self::Start => When::Now,
         }
     }
@@ -47,10 +49,11 @@ pub struct CommandInfo {
 }
 
 /// The commands every channel understands.
-pub const COMMANDS: [CommandInfo; 6] = [
+pub const COMMANDS: [CommandInfo; 7] = [
     CommandInfo { name: "/new", about: "Start a new conversation" },
     CommandInfo { name: "/reset", about: "The same as /new" },
     CommandInfo { name: "/clear", about: "The same as /new" },
+    CommandInfo { name: "/branch", about: "Copy this conversation, to go on with the copy at a terminal" },
     CommandInfo { name: "/stop", about: "Stop the current task" },
     CommandInfo { name: "/status", about: "Show model, tokens and what is running" },
     CommandInfo { name: "/help", about: "Show the commands" },
@@ -74,6 +77,7 @@ pub(super) fn parse(content: &str) -> Parsed<'_> {
     let name = word.split('@').next().unwrap_or(word);
     match name.to_ascii_lowercase().as_str() {
         "new" | "reset" | "clear" => Parsed::Command(Command::New),
+        "branch" => Parsed::Command(Command::Branch),
         "stop" => Parsed::Command(Command::Stop),
         "help" => Parsed::Command(Command::Help),
         "status" => Parsed::Command(Command::Status),
@@ -104,6 +108,7 @@ mod tests {
             ("/new", Parsed::Command(Command::New)),
             (" /RESET \n", Parsed::Command(Command::New)),
             ("/clear@my_bot", Parsed::Command(Command::New)),
+            ("/Branch", Parsed::Command(Command::Branch)),
             ("/stop", Parsed::Command(Command::Stop)),
             ("/stop now please", Parsed::Text),
             ("/etc/hosts", Parsed::Text),

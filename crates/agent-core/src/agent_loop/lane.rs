@@ -165,7 +165,8 @@ impl Lane {
 
     async fn handle(&mut self, queued: Queued, cancel: CancellationToken) {
         let Queued { number, delivery } = queued;
-        if matches!(commands::parse(&delivery.message.content), Parsed::Command(Command::New)) {
+        let parsed = commands::parse(&delivery.message.content);
+        if matches!(parsed, Parsed::Command(Command::New)) {
             return self.begin_anew(delivery).await;
         }
         if self.state.was_stopped(number) {
@@ -173,6 +174,9 @@ impl Lane {
         }
         if delivery.attempt > self.shared.settings.attempts {
             return self.give_up(delivery).await;
+        }
+        if matches!(parsed, Parsed::Command(Command::Branch)) {
+            return self.branch(delivery).await;
         }
         let shared = self.shared.clone();
         let observer = Arc::new(BusObserver { shared: shared.clone(), message: delivery.message.clone() });
@@ -214,6 +218,19 @@ impl Lane {
     async fn begin_anew(&self, delivery: Delivery<InboundMessage>) {
         match self.shared.agent.reset(&self.session).await {
             Ok(()) => self.shared.answer(delivery, "New session started.".to_owned()).await,
+            Err(error) => self.put_off(delivery, &error).await,
+        }
+    }
+
+    async fn branch(&self, delivery: Delivery<InboundMessage>) {
+        match self.shared.agent.branch(&self.session).await {
+            Ok(None) => self.shared.answer(delivery, "There is nothing to copy yet.".to_owned()).await,
+            Ok(Some(copy)) => {
+                let answer = format!(
+                    "This conversation goes on here. A copy of it is {copy}: go on with that at a terminal by\n`nanobot agent -s '{copy}'`"
+                );
+                self.shared.answer(delivery, answer).await;
+            }
             Err(error) => self.put_off(delivery, &error).await,
         }
     }

@@ -117,7 +117,7 @@ impl Shared {
             },
             Command::Help => commands::help(),
             Command::Start => "Hi, I am nanobot. Write to me, or try /help.".to_owned(),
-            Command::Status | Command::New => self.status(session).await,
+            Command::Status | Command::New | Command::Branch => self.status(session).await,
         };
         self.answer(delivery, answer).await;
     }

@@ -189,6 +189,25 @@ async fn new_begins_a_conversation_that_knows_nothing_of_the_old_one() {
 }
 
 #[tokio::test]
+async fn branch_copies_the_conversation_behind_what_is_at_work() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let world = World::new(ScriptedProvider::answering(move |_| Reply::text("done").after(&held)));
+    let mut running = Running::start(&world).await;
+    running.say("1", "a", "/branch").await;
+    assert_eq!(running.reply().await, "There is nothing to copy yet.");
+    running.say("1", "b", "hello").await;
+    world.provider.wait_for(1).await.unwrap();
+    running.say("1", "c", "/branch").await;
+    gate.open();
+    assert_eq!(running.reply().await, "done");
+    let answer = running.reply().await;
+    assert!(answer.contains("`nanobot agent -s 'telegram:1:branch:1'`"), "{answer}");
+    assert_eq!(world.log("telegram:1:branch:1").await, world.log("telegram:1").await);
+    running.stop().await;
+}
+
+#[tokio::test]
 async fn a_shutdown_leaves_unfinished_messages_to_the_next_start() {
     let world = World::new(ScriptedProvider::answering(|_| Reply::hang()));
     let bus = Arc::new(MemoryBus::new());

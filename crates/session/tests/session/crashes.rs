@@ -21,6 +21,8 @@ fn journal() -> Vec<Vec<Entry>> {
         vec![Entry::Consolidated { upto: Seq(4) }],
         vec![user("no id"), assistant("hm"), end(&[])],
         vec![Entry::Reset],
+        vec![user("undone"), assistant("hm"), end(&[])],
+        vec![Entry::Rewound { to: Seq(10) }],
         vec![user_of("telegram:1:3", "new")],
     ]
 }
@@ -112,7 +114,9 @@ async fn a_turn_is_resumed_where_it_was_interrupted() {
             None,
             None,
             None,
-            at(10, 1, 0, 0, ""),
+            None,
+            None,
+            at(12, 1, 0, 0, ""),
         ]
     );
 }
@@ -130,7 +134,7 @@ async fn a_message_that_comes_again_is_recognised() {
     assert_eq!(whole(&store).await.recorded(&"telegram:1:2".into()), Recorded::Ended(Some(ended)));
 }
 
-fn any_entry() -> impl Strategy<Value = Entry> {
+pub(crate) fn any_entry() -> impl Strategy<Value = Entry> {
     let id = prop::sample::select(vec!["a", "b", "c"]);
     let ids = prop::collection::vec(id.clone(), 1..4);
     prop_oneof![
@@ -143,6 +147,7 @@ fn any_entry() -> impl Strategy<Value = Entry> {
         Just(end(&["1"])),
         Just(Entry::Reset),
         (0_u64..20).prop_map(|upto| Entry::Consolidated { upto: Seq(upto) }),
+        (0_u64..20).prop_map(|to| Entry::Rewound { to: Seq(to) }),
     ]
 }
 

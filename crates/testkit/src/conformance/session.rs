@@ -134,6 +134,7 @@ fn all_kinds() -> Vec<Entry> {
             ..MessageEntry::new(ChatMessage::assistant("x".repeat(1 << 20)))
         }),
         Entry::Metadata(map(json!({"title": "t", "gone": null}))),
+        Entry::Rewound { to: Seq(4) },
         Entry::Consolidated { upto: Seq(2) },
     ]
 }
@@ -193,6 +194,7 @@ async fn the_cursor(store: &impl SessionStore) -> anyhow::Result<()> {
         (Entry::Consolidated { upto: Seq(1) }, 1),
         (Entry::Consolidated { upto: Seq(2) }, 2),
         (Entry::Consolidated { upto: Seq(0) }, 2),
+        (Entry::Rewound { to: Seq(2) }, 2),
         (Entry::Reset, 3),
         (Entry::Consolidated { upto: Seq(2) }, 3),
         (Entry::Consolidated { upto: Seq(99) }, 3),
