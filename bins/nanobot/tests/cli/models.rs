@@ -108,3 +108,17 @@ async fn a_pipe_goes_on_after_a_failed_turn() {
     let run = Home::with_model(&model.base_url()).run_with_input(&["agent"], b"one\ntwo\n").await;
     assert_says(&run.stdout, &["no such model", "Fine."]);
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn control_c_ends_a_question_and_what_was_asked_is_kept() {
+    use nix::sys::signal::{Signal, kill};
+
+    let model = ModelServer::answering(|_| Reply::hang()).await.unwrap();
+    let home = Home::with_model(&model.base_url());
+    let mut child = home.program().args(["agent", "-m", "hello"]).spawn().unwrap();
+    model.wait_for(1).await.unwrap();
+    kill(nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGINT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_says(&home.read("workspace/sessions/cli_direct.jsonl"), &["hello"]);
+}
