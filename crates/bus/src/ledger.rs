@@ -99,7 +99,7 @@ impl fmt::Display for EntryState {
 }
 
 /// One line of the ledger.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LedgerEntry {
     /// Names it for [`Ledger::retry`] and [`Ledger::discard`].
     pub id: String,
@@ -121,7 +121,8 @@ pub struct LedgerEntry {
 pub const DISCARDED: &str = "discarded by a person";
 
 /// Which entries to list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum LedgerFilter {
     /// Not settled yet.
     Open,

@@ -1,0 +1,171 @@
+//! One connection: reads requests, answers them, and shows the replies it waits for.
+//!
+//! Decision: one task reads and writes, so that a client that does not read is not read from
+//! either. What it was told meanwhile is bounded; one that lets too much of it wait is left behind.
+
+use std::io;
+use std::sync::Arc;
+
+use nanobot_bus::BusError;
+use tokio::io::AsyncWrite;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::frame::REQUEST_LIMIT;
+use crate::lines::{self, LineReader};
+use crate::server::Shared;
+use crate::socket::Stream;
+use crate::terminals::place;
+use crate::{Answer, Request, TerminalEvent};
+
+/// How many answers may wait for a client.
+const WAITING: usize = 1024;
+/// The most ledger entries of one list.
+const LONGEST_LIST: usize = 10_000;
+
+/// A client that is connected.
+pub(crate) struct Connection {
+    shared: Arc<Shared>,
+    number: u64,
+    talk: Option<Talk>,
+}
+
+/// What is talked about on a connection.
+struct Talk {
+    session: String,
+    /// How much of what was said there has no reply yet.
+    unanswered: u32,
+    /// What happens there; ends when too much of it waits.
+    answers: mpsc::Receiver<Answer>,
+}
+
+impl Connection {
+    /// Serves a client until it hangs up, or `end` fires.
+    pub(crate) async fn serve(shared: Arc<Shared>, stream: Stream, end: CancellationToken) {
+        let number = shared.terminals.number();
+        let mut connection = Self { shared, number, talk: None };
+        if let Some(Err(error)) = end.run_until_cancelled(connection.converse(stream)).await {
+            tracing::debug!(%error, "a client of the socket is gone");
+        }
+        connection.leave().await;
+    }
+
+    async fn converse(&mut self, stream: Stream) -> io::Result<()> {
+        let (reader, mut writer) = tokio::io::split(stream);
+        let mut requests = LineReader::new(reader, REQUEST_LIMIT);
+        loop {
+            tokio::select! {
+                request = requests.next::<Request>() => match request {
+                    Ok(Some(request)) => self.answer(request, &mut writer).await?,
+                    Ok(None) => return Ok(()),
+                    Err(error) => {
+                        // What follows a line that cannot be read cannot be told apart from it.
+                        lines::write(&mut writer, &refused(&error)).await?;
+                        return Err(error);
+                    }
+                },
+                answer = next(&mut self.talk) => match answer {
+                    Some(answer) => {
+                        self.count(&answer);
+                        lines::write(&mut writer, &answer).await?;
+                    }
+                    None => return Ok(()),
+                },
+            }
+        }
+    }
+
+    async fn answer(&mut self, request: Request, writer: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+        let ledger = &self.shared.parts.ledger;
+        let answer = match request {
+            Request::Ping => Answer::Pong(self.shared.parts.about.clone()),
+            Request::InboxList { queue, filter, limit } => {
+                match ledger.list(queue, filter, limit.min(LONGEST_LIST)).await {
+                    Ok(entries) => {
+                        for entry in entries {
+                            lines::write(writer, &Answer::Entry(Box::new(entry))).await?;
+                        }
+                        Answer::Done
+                    }
+                    Err(error) => failed(error),
+                }
+            }
+            Request::InboxShow { entry } => match ledger.show(&entry).await {
+                Ok(entry) => Answer::Entry(Box::new(entry)),
+                Err(error) => failed(error),
+            },
+            Request::InboxRetry { entry } => ledger.retry(&entry).await.map_or_else(failed, |()| Answer::Done),
+            Request::InboxDiscard { entry } => ledger.discard(&entry).await.map_or_else(failed, |()| Answer::Done),
+            Request::Say { session, text } => match self.say(session, &text).await {
+                Ok(()) => return Ok(()),
+                Err(error) => refused(&error),
+            },
+        };
+        lines::write(writer, &answer).await
+    }
+
+    async fn say(&mut self, session: String, text: &str) -> Result<(), BusError> {
+        if self.shared.closing.is_cancelled() {
+            return Err(BusError::Closed);
+        }
+        let message = place(&session, text);
+        if self.talk.as_ref().is_none_or(|talk| talk.session != session) {
+            let (sender, answers) = mpsc::channel(WAITING);
+            self.shared.terminals.watch(self.number, &message, sender);
+            self.talk = Some(Talk { session, unanswered: 0, answers });
+        }
+        self.shared.parts.bus.publish_inbound(message).await?;
+        if let Some(talk) = &mut self.talk {
+            talk.unanswered = talk.unanswered.saturating_add(1);
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, answer: &Answer) {
+        if let (Answer::Event { event: TerminalEvent::Reply { .. }, .. }, Some(talk)) = (answer, &mut self.talk) {
+            talk.unanswered = talk.unanswered.saturating_sub(1);
+        }
+    }
+
+    /// A terminal that goes before its reply came stops the turn, as Ctrl-C does, unless somebody
+    /// else watches it.
+    async fn leave(self) {
+        let is_last = self.shared.terminals.leave(self.number);
+        let Some(Talk { session, unanswered: 1.., .. }) = self.talk else { return };
+        if !is_last || self.shared.closing.is_cancelled() {
+            return;
+        }
+        if let Err(error) = self.shared.parts.bus.publish_inbound(place(&session, "/stop")).await {
+            tracing::warn!(%error, "the turn of a terminal that is gone goes on");
+        }
+    }
+}
+
+/// The next that happens where the client talks. Cancel-safe.
+async fn next(talk: &mut Option<Talk>) -> Option<Answer> {
+    match talk {
+        Some(talk) => talk.answers.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn failed(error: BusError) -> Answer {
+    match error {
+        BusError::Unknown { id } => Answer::Unknown { id },
+        BusError::Conflict { id, state } => Answer::Conflict { id, state },
+        BusError::Store { .. } | BusError::Full { .. } | BusError::Consumed { .. } | BusError::Closed => {
+            refused(&error)
+        }
+    }
+}
+
+fn refused(error: &dyn std::error::Error) -> Answer {
+    let mut why = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        why.push_str(": ");
+        why.push_str(&inner.to_string());
+        source = inner.source();
+    }
+    Answer::Refused { why }
+}

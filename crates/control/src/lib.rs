@@ -1,0 +1,26 @@
+//! The local socket of a gateway: how other commands of the same person work beside it.
+//!
+//! Decision: JSON lines over a Unix socket in the home, a request a line, answers in the order of
+//! their requests with events in between. Who may talk is decided by the system: the socket is its
+//! owner's, and a peer of another user is hung up on before a byte is read. So there is no token to
+//! keep, and nothing listens on the network. A gateway owns its home's ledger and sessions; what
+//! others want of them they ask it ([`ControlClient`] is a [`nanobot_bus::Ledger`], and a
+//! [`Conversation`] is one of the gateway's own sessions).
+//!
+//! Where there are no Unix sockets, [`ControlServer::bind`] and [`ControlClient::reach`] say so,
+//! and commands work on the files. It takes no home and reads no configuration.
+
+mod client;
+mod connection;
+mod error;
+mod frame;
+mod lines;
+mod server;
+mod socket;
+mod terminals;
+
+pub use client::{ControlClient, Conversation, Told};
+pub use error::ControlError;
+pub use frame::{About, Answer, Request, TerminalEvent};
+pub use server::{ControlParts, ControlServer, RunningControl};
+pub use terminals::{TERMINAL_CHANNEL, place};

@@ -1,0 +1,80 @@
+//! Lines of JSON with a bound.
+
+use std::io;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
+
+/// Reads lines of JSON, none longer than a limit.
+#[derive(Debug)]
+pub(crate) struct LineReader<R> {
+    reader: BufReader<R>,
+    line: Vec<u8>,
+    limit: usize,
+}
+
+impl<R: AsyncRead + Unpin> LineReader<R> {
+    /// Reads from `reader`.
+    pub(crate) fn new(reader: R, limit: usize) -> Self {
+        Self { reader: BufReader::new(reader), line: Vec::new(), limit }
+    }
+
+    /// The next value; `None` when the other side hung up. Cancel-safe.
+    ///
+    /// # Errors
+    /// As the system says; [`io::ErrorKind::InvalidData`] for a line that is too long, cut off or
+    /// no such value.
+    pub(crate) async fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
+        loop {
+            let available = self.reader.fill_buf().await?;
+            if available.is_empty() {
+                return if self.line.is_empty() { Ok(None) } else { Err(invalid("the last line is cut off")) };
+            }
+            let (taken, ends) = match available.iter().position(|byte| *byte == b'\n') {
+                Some(index) => (index.saturating_add(1), true),
+                None => (available.len(), false),
+            };
+            self.line.extend(available.iter().take(taken));
+            self.reader.consume(taken);
+            if self.line.len() > self.limit {
+                return Err(invalid("the line is too long"));
+            }
+            if ends {
+                let line = std::mem::take(&mut self.line);
+                return serde_json::from_slice(&line).map(Some).map_err(io::Error::from);
+            }
+        }
+    }
+}
+
+fn invalid(why: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
+/// Writes a value as a line.
+///
+/// # Errors
+/// As the system says.
+pub(crate) async fn write<W: AsyncWrite + Unpin>(writer: &mut W, value: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    writer.write_all(&line).await?;
+    writer.flush().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn lines_are_bounded_and_whole() {
+        let mut lines = LineReader::new(&b"1\n22\n"[..], 3);
+        assert_eq!(lines.next::<u32>().await.unwrap(), Some(1));
+        assert_eq!(lines.next::<u32>().await.unwrap(), Some(22));
+        assert_eq!(lines.next::<u32>().await.unwrap(), None);
+        for bad in [&b"1234567"[..], b"12", b"x\n"] {
+            LineReader::new(bad, 3).next::<u32>().await.unwrap_err();
+        }
+    }
+}

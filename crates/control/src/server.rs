@@ -1,0 +1,119 @@
+//! The gateway's side.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nanobot_bus::{Bus, EventFeed, Ledger, Subscription};
+use nanobot_types::{ChannelName, Event, OutboundMessage};
+use tokio::sync::{Semaphore, broadcast};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::connection::Connection;
+use crate::socket::Listener;
+use crate::terminals::Terminals;
+use crate::{About, ControlError, TERMINAL_CHANNEL};
+
+/// How many clients may be connected.
+const CLIENTS: usize = 64;
+/// How long to rest when the system gives no connection.
+const REST: Duration = Duration::from_millis(200);
+
+/// What clients are served with.
+#[derive(Clone, Debug)]
+pub struct ControlParts {
+    /// Where what is said goes, and where replies come from.
+    pub bus: Arc<dyn Bus>,
+    /// What `inbox` requests see.
+    pub ledger: Arc<dyn Ledger>,
+    /// Tells when turns end.
+    pub events: EventFeed,
+    /// Who this is.
+    pub about: About,
+}
+
+/// A socket that nobody is served on yet. The file goes when this goes.
+#[derive(Debug)]
+pub struct ControlServer {
+    listener: Listener,
+}
+
+/// A socket that is ready to serve: replies to terminals are its to deliver.
+#[derive(Debug)]
+pub struct RunningControl {
+    listener: Listener,
+    shared: Arc<Shared>,
+    replies: Subscription<OutboundMessage>,
+    events: broadcast::Receiver<Event>,
+}
+
+/// What connections share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) parts: ControlParts,
+    pub(crate) terminals: Terminals,
+    /// Fires when nothing new is taken.
+    pub(crate) closing: CancellationToken,
+}
+
+impl ControlServer {
+    /// Listens on `path`, for this user only. The caller owns the home, so a socket that was left
+    /// behind there is replaced.
+    ///
+    /// # Errors
+    /// [`ControlError::Bind`], [`ControlError::Unsupported`].
+    pub async fn bind(path: &Path) -> Result<Self, ControlError> {
+        Ok(Self { listener: Listener::bind(path).await? })
+    }
+
+    /// Takes the queue of replies to terminals. Nothing said is taken after `closing` fires.
+    ///
+    /// # Errors
+    /// [`ControlError::Bus`].
+    pub async fn prepare(
+        self,
+        parts: ControlParts,
+        closing: CancellationToken,
+    ) -> Result<RunningControl, ControlError> {
+        let replies = parts.bus.outbound(&ChannelName::from(TERMINAL_CHANNEL)).await?;
+        let events = parts.events.subscribe();
+        let shared = Arc::new(Shared { parts, terminals: Terminals::default(), closing });
+        Ok(RunningControl { listener: self.listener, shared, replies, events })
+    }
+}
+
+impl RunningControl {
+    /// Serves clients until `end` fires; returns when every connection is closed.
+    pub async fn run(self, end: CancellationToken) {
+        let Self { listener, shared, replies, events } = self;
+        let clients = TaskTracker::new();
+        let accepting = accept(&listener, &shared, &clients, &end);
+        tokio::join!(accepting, shared.terminals.run(replies, events, end.clone()));
+        clients.close();
+        clients.wait().await;
+    }
+}
+
+async fn accept(listener: &Listener, shared: &Arc<Shared>, clients: &TaskTracker, end: &CancellationToken) {
+    let seats = Arc::new(Semaphore::new(CLIENTS));
+    while let Some(accepted) = end.run_until_cancelled(listener.accept()).await {
+        match accepted {
+            Ok(stream) => {
+                let Ok(seat) = Arc::clone(&seats).try_acquire_owned() else {
+                    tracing::warn!(CLIENTS, "too many clients on the gateway's socket: one is hung up on");
+                    continue;
+                };
+                let serving = Connection::serve(Arc::clone(shared), stream, end.clone());
+                clients.spawn(async move {
+                    serving.await;
+                    drop(seat);
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the gateway's socket gives no connection");
+                tokio::time::sleep(REST).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The socket itself: made private, replaced when it is stale, closed to other users.
+
+#[cfg(unix)]
+pub(crate) use unix::{Listener, Stream, connect};
+
+#[cfg(not(unix))]
+pub(crate) use elsewhere::{Listener, Stream, connect};
+
+#[cfg(unix)]
+mod unix {
+    use std::fs::Permissions;
+    use std::io;
+    use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
+    use std::path::{Path, PathBuf};
+
+    use tokio::net::UnixListener;
+
+    use crate::ControlError;
+
+    /// A connection.
+    pub(crate) type Stream = tokio::net::UnixStream;
+
+    /// A socket that listens. The file goes when this goes.
+    #[derive(Debug)]
+    pub(crate) struct Listener {
+        listener: UnixListener,
+        path: PathBuf,
+        owner: u32,
+    }
+
+    impl Listener {
+        /// Listens on `path`. A socket that nobody listens on any more is replaced; anything else
+        /// that is there is left alone.
+        pub(crate) async fn bind(path: &Path) -> Result<Self, ControlError> {
+            let fault = |source| ControlError::Bind { path: path.to_owned(), source };
+            clear(path).await.map_err(fault)?;
+            let listener = UnixListener::bind(path).map_err(fault)?;
+            // Who connects before this is done is still told apart by the user.
+            std::fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(fault)?;
+            let owner = std::fs::metadata(path).map_err(fault)?.uid();
+            Ok(Self { listener, path: path.to_owned(), owner })
+        }
+
+        /// The next connection of the socket's owner. Others are hung up on.
+        pub(crate) async fn accept(&self) -> io::Result<Stream> {
+            loop {
+                let (stream, _) = self.listener.accept().await?;
+                let peer = stream.peer_cred()?.uid();
+                if peer == self.owner {
+                    return Ok(stream);
+                }
+                tracing::warn!(peer, "another user tried to use the gateway's socket");
+            }
+        }
+    }
+
+    impl Drop for Listener {
+        fn drop(&mut self) {
+            // Best effort: a socket that stays behind is recognised as stale.
+            drop(std::fs::remove_file(&self.path));
+        }
+    }
+
+    /// Removes a stale socket.
+    async fn clear(path: &Path) -> io::Result<()> {
+        match std::fs::symlink_metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+            Ok(metadata) if !metadata.file_type().is_socket() => {
+                return Err(io::Error::new(io::ErrorKind::AlreadyExists, "something that is no socket is there"));
+            }
+            Ok(_) => {}
+        }
+        match Stream::connect(path).await {
+            Ok(_) => Err(io::Error::new(io::ErrorKind::AddrInUse, "another process listens there")),
+            Err(_) => std::fs::remove_file(path),
+        }
+    }
+
+    /// Connects to a socket.
+    pub(crate) async fn connect(path: &Path) -> Result<Stream, ControlError> {
+        Stream::connect(path).await.map_err(|source| ControlError::Unreachable { path: path.to_owned(), source })
+    }
+}
+
+#[cfg(not(unix))]
+mod elsewhere {
+    use std::io;
+    use std::path::Path;
+
+    use crate::ControlError;
+
+    /// A connection; there are none.
+    pub(crate) type Stream = tokio::io::DuplexStream;
+
+    /// A socket that listens; there are none.
+    #[derive(Debug)]
+    pub(crate) struct Listener;
+
+    impl Listener {
+        pub(crate) async fn bind(_path: &Path) -> Result<Self, ControlError> {
+            Err(ControlError::Unsupported)
+        }
+
+        pub(crate) async fn accept(&self) -> io::Result<Stream> {
+            std::future::pending().await
+        }
+    }
+
+    pub(crate) async fn connect(_path: &Path) -> Result<Stream, ControlError> {
+        Err(ControlError::Unsupported)
+    }
+}

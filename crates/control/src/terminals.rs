@@ -1,0 +1,144 @@
+//! Which connection sees which replies.
+//!
+//! Decision: terminals are one channel of the bus, and a session is a chat of it. A session that
+//! belongs to another channel keeps its key and is talked to from here: its replies come to the
+//! terminal, not to that chat. What is said while nobody is at the terminal stays in the session.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use nanobot_bus::{Delivery, Settle, Subscription};
+use nanobot_types::{ChatId, Event, InboundMessage, OutboundMessage, SessionKey};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use crate::Answer;
+
+/// The channel of terminals.
+pub const TERMINAL_CHANNEL: &str = "cli";
+
+/// A message from a terminal, to the session it names: `channel:chat`, or a chat of the terminal's
+/// own channel.
+#[must_use]
+pub fn place(session: &str, text: &str) -> InboundMessage {
+    let own = match session.split_once(':') {
+        Some((TERMINAL_CHANNEL, chat)) => Some(chat),
+        Some(_) => None,
+        None => Some(session),
+    };
+    let message = InboundMessage::text(TERMINAL_CHANNEL, "user", own.unwrap_or(session), text);
+    let session_key_override = own.is_none().then(|| SessionKey::from(session));
+    InboundMessage { session_key_override, ..message }
+}
+
+/// The connections that wait for replies.
+#[derive(Debug, Default)]
+pub(crate) struct Terminals {
+    watchers: Mutex<HashMap<u64, Watcher>>,
+    ids: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Watcher {
+    chat: ChatId,
+    session: SessionKey,
+    answers: mpsc::Sender<Answer>,
+}
+
+impl Terminals {
+    /// The number of a new connection.
+    pub(crate) fn number(&self) -> u64 {
+        self.ids.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Lets a connection see the replies to what `message` belongs to, and no others.
+    pub(crate) fn watch(&self, connection: u64, message: &InboundMessage, answers: mpsc::Sender<Answer>) {
+        let watcher = Watcher { chat: message.chat_id.clone(), session: message.session_key(), answers };
+        self.lock().insert(connection, watcher);
+    }
+
+    /// Forgets a connection; whether nobody else sees the same chat.
+    pub(crate) fn leave(&self, connection: u64) -> bool {
+        let mut watchers = self.lock();
+        let Some(gone) = watchers.remove(&connection) else { return false };
+        !watchers.values().any(|watcher| watcher.chat == gone.chat)
+    }
+
+    /// Passes on what comes, until `end` fires or the bus closes.
+    pub(crate) async fn run(
+        &self,
+        mut replies: Subscription<OutboundMessage>,
+        mut events: broadcast::Receiver<Event>,
+        end: CancellationToken,
+    ) {
+        let mut has_events = true;
+        loop {
+            tokio::select! {
+                biased;
+                () = end.cancelled() => return,
+                delivery = replies.next() => match delivery {
+                    Some(delivery) => self.pass_on(delivery).await,
+                    None => return,
+                },
+                event = events.recv(), if has_events => match event {
+                    Ok(Event::TurnFinished { session, .. }) => {
+                        self.tell(|watcher| watcher.session == session, &Answer::TurnFinished);
+                    }
+                    Ok(_) | Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => has_events = false,
+                },
+            }
+        }
+    }
+
+    async fn pass_on(&self, delivery: Delivery<OutboundMessage>) {
+        let message = &delivery.message;
+        let answer = Answer::Event { position: message.key.position, event: message.clone().into() };
+        let outcome = match self.tell(|watcher| watcher.chat == message.chat_id, &answer) {
+            0 => Settle::Discard("nobody is at this terminal any more; the session holds what was said".to_owned()),
+            _ => Settle::Ack,
+        };
+        if let Err(error) = delivery.settle(outcome).await {
+            tracing::error!(%error, "a reply to a terminal could not be settled");
+        }
+    }
+
+    /// Tells those who are meant; how many that were. One that does not read is left behind: it
+    /// must not keep the others waiting.
+    fn tell(&self, is_meant: impl Fn(&Watcher) -> bool, answer: &Answer) -> usize {
+        let mut told: usize = 0;
+        self.lock().retain(|_, watcher| {
+            if !is_meant(watcher) {
+                return true;
+            }
+            let reads = watcher.answers.try_send(answer.clone()).is_ok();
+            told += usize::from(reads);
+            reads
+        });
+        told
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Watcher>> {
+        self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_of_another_channel_keeps_its_key_and_answers_here() {
+        for (session, chat, key) in [
+            ("cli:direct", "direct", "cli:direct"),
+            ("notes", "notes", "cli:notes"),
+            ("telegram:7", "telegram:7", "telegram:7"),
+        ] {
+            let message = place(session, "hi");
+            assert_eq!((message.channel.as_str(), message.chat_id.as_str()), (TERMINAL_CHANNEL, chat));
+            assert_eq!(message.session_key(), SessionKey::from(key));
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! A gateway's socket and the commands that use it.
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use nanobot_bus::{
+    Bus as _, BusError, EntryState, EventFeed, Ledger as _, LedgerFilter, MemoryBus, Queue, Settle, Subscription,
+};
+use nanobot_control::{
+    About, ControlClient, ControlError, ControlParts, ControlServer, Conversation, TerminalEvent, Told,
+};
+use nanobot_types::{Event, InboundMessage, OutboundKey, OutboundKind, OutboundMessage, StreamId};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{UnixListener, UnixStream};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+struct Gateway {
+    home: tempfile::TempDir,
+    bus: MemoryBus,
+    inbound: Subscription<InboundMessage>,
+    events: EventFeed,
+    tasks: TaskTracker,
+    closing: CancellationToken,
+    end: CancellationToken,
+}
+
+fn about() -> About {
+    About { version: "1".to_owned(), pid: 42, model: "a model".to_owned(), workspace: PathBuf::from("/w") }
+}
+
+impl Gateway {
+    async fn start() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let (bus, events) = (MemoryBus::new(), EventFeed::new());
+        let inbound = bus.inbound().await.unwrap();
+        let (closing, end) = (CancellationToken::new(), CancellationToken::new());
+        let parts = ControlParts {
+            bus: Arc::new(bus.clone()),
+            ledger: Arc::new(bus.clone()),
+            events: events.clone(),
+            about: about(),
+        };
+        let server = ControlServer::bind(&home.path().join("gateway.sock")).await.unwrap();
+        let tasks = TaskTracker::new();
+        tasks.spawn(server.prepare(parts, closing.clone()).await.unwrap().run(end.clone()));
+        Self { home, bus, inbound, events, tasks, closing, end }
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.home.path().join("gateway.sock")
+    }
+
+    async fn client(&self) -> ControlClient {
+        ControlClient::reach(&self.socket()).await.unwrap()
+    }
+
+    /// The next message that was said, settled.
+    async fn heard(&mut self) -> InboundMessage {
+        let delivery = self.inbound.next().await.unwrap();
+        delivery.settle(Settle::Ack).await.unwrap();
+        delivery.message
+    }
+
+    async fn stop(self) {
+        self.end.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+        assert!(!self.socket().exists(), "the socket goes with its gateway");
+    }
+}
+
+fn reply(said: &InboundMessage, position: u32, kind: OutboundKind, text: &str) -> OutboundMessage {
+    let key = OutboundKey { turn: said.journal_id().unwrap().as_str().into(), position };
+    OutboundMessage::in_reply_to(said, key, kind, text.to_owned())
+}
+
+fn shown(event: TerminalEvent, is_answer: bool) -> Told {
+    Told::Event { event, is_answer }
+}
+
+fn whole(text: &str) -> TerminalEvent {
+    TerminalEvent::Reply { text: text.to_owned(), streamed: false, ok: true }
+}
+
+async fn say(client: &ControlClient, session: &str, text: &str) -> Conversation {
+    let mut conversation = client.converse(session).await.unwrap();
+    conversation.say(text).await.unwrap();
+    conversation
+}
+
+#[tokio::test]
+async fn a_conversation_shows_what_its_session_is_told_and_nothing_else() {
+    let mut gateway = Gateway::start().await;
+    let client = gateway.client().await;
+    assert_eq!(client.about(), &about());
+    let mut here = say(&client, "cli:direct", "hello").await;
+    let said = gateway.heard().await;
+    assert_eq!((said.content.as_str(), said.session_key().as_str()), ("hello", "cli:direct"));
+    let mut there = say(&client, "telegram:7", "and you?").await;
+    let said_there = gateway.heard().await;
+    assert_eq!((said_there.channel.as_str(), said_there.session_key().as_str()), ("cli", "telegram:7"));
+
+    let stream = || StreamId::from("s");
+    gateway.bus.offer(reply(&said, 0, OutboundKind::Delta { stream: stream() }, "Hel"));
+    gateway.bus.offer(reply(&said, 0, OutboundKind::StreamEnd { stream: stream(), resuming: true }, ""));
+    gateway.bus.offer(reply(&said, 0, OutboundKind::ToolHint, "exec"));
+    gateway.bus.publish_outbound(reply(&said, 3, OutboundKind::Final, "by the tool")).await.unwrap();
+    gateway.bus.publish_outbound(reply(&said_there, 0, OutboundKind::Notice, "no")).await.unwrap();
+    gateway.bus.publish_outbound(reply(&said, 0, OutboundKind::Final, "Hello.")).await.unwrap();
+    for expected in [
+        shown(TerminalEvent::Delta("Hel".to_owned()), false),
+        shown(TerminalEvent::StreamEnd { resuming: true }, false),
+        shown(TerminalEvent::ToolHint("exec".to_owned()), false),
+        shown(whole("by the tool"), false),
+        shown(whole("Hello."), true),
+    ] {
+        assert_eq!(here.next().await.unwrap(), expected);
+    }
+    let refusal = TerminalEvent::Reply { text: "no".to_owned(), streamed: false, ok: false };
+    assert_eq!(there.next().await.unwrap(), shown(refusal, true));
+    gateway.events.send(Event::TurnFinished { session: said_there.session_key(), trace: "t".into() });
+    assert_eq!(there.next().await.unwrap(), Told::TurnFinished);
+
+    gateway.closing.cancel();
+    here.say("one more").await.unwrap();
+    let closed = TerminalEvent::Reply { text: "the bus is closed".to_owned(), streamed: false, ok: false };
+    assert_eq!(here.next().await.unwrap(), shown(closed, true));
+    gateway.stop().await;
+    assert!(matches!(here.next().await, Err(ControlError::Broken(_))));
+}
+
+#[tokio::test]
+async fn a_terminal_that_goes_before_its_reply_stops_the_turn() {
+    let mut gateway = Gateway::start().await;
+    let client = gateway.client().await;
+    let conversation = say(&client, "cli:direct", "think").await;
+    let said = gateway.heard().await;
+    drop(conversation);
+    assert_eq!(gateway.heard().await.content, "/stop");
+    gateway.bus.publish_outbound(reply(&said, 0, OutboundKind::Final, "too late")).await.unwrap();
+    let entry = loop {
+        let entry = gateway.bus.list(Queue::Outbound, LedgerFilter::All, 1).await.unwrap().remove(0);
+        if !entry.state.is_open() {
+            break entry;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(entry.state, EntryState::Expired);
+
+    // One that has its reply goes without a word.
+    let mut conversation = say(&client, "cli:direct", "quick").await;
+    let said = gateway.heard().await;
+    gateway.bus.publish_outbound(reply(&said, 0, OutboundKind::Final, "done")).await.unwrap();
+    assert_eq!(conversation.next().await.unwrap(), shown(whole("done"), true));
+    drop(conversation);
+    let _conversation = say(&client, "cli:direct", "next").await;
+    assert_eq!(gateway.heard().await.content, "next");
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn the_ledger_is_the_gateways() {
+    let mut gateway = Gateway::start().await;
+    let client = gateway.client().await;
+    for text in ["one", "two"] {
+        gateway.bus.publish_inbound(InboundMessage::text("telegram", "u", "7", text)).await.unwrap();
+    }
+    let failing = gateway.inbound.next().await.unwrap();
+    failing.settle(Settle::Fail("no luck".to_owned())).await.unwrap();
+    for filter in [LedgerFilter::All, LedgerFilter::Failed, LedgerFilter::Open, LedgerFilter::Uncertain] {
+        let expected = gateway.bus.list(Queue::Inbound, filter, 10).await.unwrap();
+        assert_eq!(client.list(Queue::Inbound, filter, 10).await.unwrap(), expected, "{filter:?}");
+    }
+    let failed = client.list(Queue::Inbound, LedgerFilter::Failed, 10).await.unwrap().remove(0);
+    assert_eq!(client.show(&failed.id).await.unwrap(), failed);
+    client.retry(&failed.id).await.unwrap();
+    let conflict = client.retry(&failed.id).await.unwrap_err();
+    assert!(matches!(conflict, BusError::Conflict { id, state: EntryState::Pending } if id == failed.id));
+    client.discard(&failed.id).await.unwrap();
+    assert_eq!(gateway.bus.show(&failed.id).await.unwrap().state, EntryState::Dropped);
+    assert!(matches!(client.show("99").await, Err(BusError::Unknown { id }) if id == "99"));
+    gateway.stop().await;
+    assert!(matches!(client.show("1").await, Err(BusError::Store { .. })));
+}
+
+#[tokio::test]
+async fn the_socket_is_private_and_replaced_only_when_nobody_listens() {
+    let gateway = Gateway::start().await;
+    let socket = gateway.socket();
+    assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(matches!(ControlServer::bind(&socket).await, Err(ControlError::Bind { .. })), "somebody listens");
+    gateway.client().await;
+    gateway.stop().await;
+
+    let home = tempfile::tempdir().unwrap();
+    let stale = home.path().join("gateway.sock");
+    drop(UnixListener::bind(&stale).unwrap());
+    assert!(matches!(ControlClient::reach(&stale).await, Err(ControlError::Unreachable { .. })));
+    drop(ControlServer::bind(&stale).await.unwrap());
+    assert!(!stale.exists());
+    std::fs::write(&stale, "mine").unwrap();
+    assert!(matches!(ControlServer::bind(&stale).await, Err(ControlError::Bind { .. })));
+    assert_eq!(std::fs::read_to_string(&stale).unwrap(), "mine");
+}
+
+#[tokio::test]
+async fn what_is_no_request_is_refused_and_ends_the_connection() {
+    let gateway = Gateway::start().await;
+    for bad in [b"{\"request\":\"format_disk\"}\n".to_vec(), b"hello\n".to_vec(), vec![b'x'; 2 << 20]] {
+        let mut stream = UnixStream::connect(gateway.socket()).await.unwrap();
+        // A line that is too long is hung up on before it ends.
+        drop(stream.write_all(&bad).await);
+        let mut answer = String::new();
+        drop(stream.read_to_string(&mut answer).await);
+        if bad.len() < 100 {
+            assert!(answer.starts_with(r#"{"answer":"refused","why":"#), "{answer}");
+        }
+    }
+    gateway.client().await;
+    gateway.stop().await;
+}
