@@ -1,0 +1,59 @@
+//! Whatever a kill leaves loads again, and what is sent of it is valid.
+
+use std::collections::BTreeSet;
+
+use super::{Facts, Findings, brief};
+use crate::history::Event;
+use crate::report::Property::CheckpointValidity;
+use crate::system::Step;
+
+pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
+    for (life, checkpoint) in facts.checkpoints {
+        findings.judge(CheckpointValidity, *life, checkpoint.problem.clone());
+        for (name, log) in &checkpoint.sessions {
+            let problem = log.problem.clone().or_else(|| disorder(&log.steps));
+            findings.judge(CheckpointValidity, *life, problem.map(|problem| format!("{name}: {problem}")));
+        }
+    }
+    let mut has_owner = true;
+    for event in facts.events {
+        match event {
+            Event::Started { owners, racers, .. } => has_owner = !owners.is_empty() || *racers == 0,
+            Event::Refused { life, said, .. } if !has_owner => {
+                let what = format!("nothing starts on what is on disk: {}", brief(said));
+                findings.judge(CheckpointValidity, *life, Some(what));
+            }
+            Event::Violation { life, what } => findings.judge(CheckpointValidity, *life, Some(what.clone())),
+            _ => {}
+        }
+    }
+}
+
+/// A call is recorded before its result, has one at most, and only the newest ones have none.
+fn disorder(steps: &[Step]) -> Option<String> {
+    let mut open = BTreeSet::new();
+    let mut known = BTreeSet::new();
+    for step in steps {
+        match step {
+            Step::Called(calls) => {
+                if !open.is_empty() {
+                    return Some(format!("the calls {open:?} have no result, and more were made"));
+                }
+                for call in calls {
+                    if !known.insert(call) {
+                        return Some(format!("the call {call} is recorded twice"));
+                    }
+                    open.insert(call);
+                }
+            }
+            Step::Returned { call, .. } if !open.remove(call) => {
+                return Some(format!("a second result of {call}, or one without a call"));
+            }
+            Step::Answered(_) | Step::Ended(_) if !open.is_empty() => {
+                return Some(format!("the calls {open:?} have no result, and the turn went on"));
+            }
+            Step::Said(_) | Step::Returned { .. } | Step::Answered(_) | Step::Ended(_) => {}
+        }
+    }
+    None
+}

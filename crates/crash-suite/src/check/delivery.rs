@@ -1,0 +1,132 @@
+//! Every message that was acknowledged is in a session once and ends visibly once, or stands in the
+//! ledger with a reason.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Facts, Findings, brief, steps};
+use crate::history::Event;
+use crate::report::Property::NothingLost;
+use crate::script::{Visible, marker_of_call, markers};
+use crate::system::{Row, Standing, Step};
+
+pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
+    accepted_before_acknowledged(facts, findings);
+    answered(facts, findings);
+    repeated_sends(facts, findings);
+    uncertain(facts, findings);
+    for event in facts.events {
+        if let Event::Stuck { life, what } = event {
+            findings.judge(NothingLost, *life, Some(format!("it does not come to rest: {}", brief(what))));
+        }
+    }
+}
+
+/// What the platform was told is taken was in the ledger by then.
+fn accepted_before_acknowledged(facts: &Facts<'_>, findings: &mut Findings) {
+    for (life, checkpoint) in facts.checkpoints {
+        let offset = facts.acknowledged.get(life).copied().unwrap_or_default();
+        let known: BTreeSet<String> =
+            checkpoint.ledger.iter().filter(|row| row.inbound).flat_map(|row| markers(&row.text)).collect();
+        for pushed in facts.pushed.iter().filter(|pushed| pushed.life <= *life && pushed.update < offset) {
+            findings.expect(NothingLost, *life, known.contains(pushed.marker), || {
+                format!("{} was acknowledged and is not in the ledger", pushed.marker)
+            });
+        }
+    }
+}
+
+fn answered(facts: &Facts<'_>, findings: &mut Findings) {
+    let mut said = BTreeMap::<String, u32>::new();
+    for step in steps(&facts.end) {
+        if let Step::Said(text) = step {
+            markers(text).into_iter().for_each(|marker| *said.entry(marker).or_default() += 1);
+        }
+    }
+    let visible: BTreeSet<String> = facts.sent.iter().flat_map(|(_, _, text)| answers(text)).collect();
+    let listed: BTreeSet<String> =
+        facts.end.ledger.iter().filter(|row| has_reason(row)).flat_map(answered_by).collect();
+    let given_up = facts.end.ledger.iter().filter(|row| row.inbound && has_reason(row)).count();
+    findings.report.tally.given_up += u64::try_from(given_up).unwrap_or(u64::MAX);
+    for pushed in &facts.pushed {
+        let times = said.get(pushed.marker).copied().unwrap_or_default();
+        let is_listed = listed.contains(pushed.marker);
+        let once = times == 1 || (times == 0 && is_listed);
+        findings.expect(NothingLost, facts.last_life, once, || {
+            format!("{} is {times} times in its session", pushed.marker)
+        });
+        let ends = visible.contains(pushed.marker) || is_listed;
+        findings.expect(NothingLost, facts.last_life, ends, || {
+            format!("{} was not answered, and nothing says why", pushed.marker)
+        });
+    }
+}
+
+/// The markers that a visible text answers.
+fn answers(text: &str) -> Vec<String> {
+    match Visible::of(text) {
+        Visible::Done(markers) => markers,
+        Visible::Told(marker) => vec![marker],
+        Visible::Note(_) | Visible::Other => Vec::new(),
+    }
+}
+
+fn has_reason(row: &Row) -> bool {
+    matches!(row.standing, Standing::Uncertain | Standing::Failed)
+}
+
+/// The markers whose end a ledger entry is.
+fn answered_by(row: &Row) -> Vec<String> {
+    if row.inbound { markers(&row.text) } else { answers(&row.text) }
+}
+
+/// A text is seen twice only if a kill fell inside its first send, and a note that was recorded as
+/// sent is seen or listed.
+fn repeated_sends(facts: &Facts<'_>, findings: &mut Findings) {
+    let mut first = BTreeMap::<(i64, &str), u32>::new();
+    for (life, chat, text) in facts.sent.iter().filter(|(_, _, text)| Visible::of(text) != Visible::Other) {
+        let Some(before) = first.insert((*chat, text), *life) else {
+            findings.judge(NothingLost, *life, None);
+            continue;
+        };
+        let in_send = facts.checkpoints.get(&before).is_some_and(|checkpoint| is_sending(&checkpoint.ledger, text));
+        if in_send {
+            findings.report.tally.duplicates += 1;
+        }
+        findings.expect(NothingLost, *life, in_send, || format!("{text:?} was sent twice to {chat}"));
+    }
+    let seen: BTreeSet<&str> = first.keys().map(|(_, text)| *text).collect();
+    for row in facts.end.ledger.iter().filter(|row| !row.inbound && row.standing == Standing::Done) {
+        let call = match Visible::of(&row.text) {
+            Visible::Note(token) => marker_of_call(&token),
+            Visible::Done(_) | Visible::Told(_) => Some(row.text.clone()),
+            Visible::Other => None,
+        };
+        if call.is_some() {
+            findings.expect(NothingLost, facts.last_life, seen.contains(row.text.as_str()), || {
+                format!("{:?} counts as sent and never was", row.text)
+            });
+        }
+    }
+}
+
+fn is_sending(ledger: &[Row], text: &str) -> bool {
+    ledger.iter().any(|row| !row.inbound && row.standing == Standing::Sending && row.text == text)
+}
+
+/// Uncertain is only what a kill interrupted.
+fn uncertain(facts: &Facts<'_>, findings: &mut Findings) {
+    let mut interrupted = BTreeSet::new();
+    for (life, checkpoint) in facts.checkpoints {
+        let sending: Vec<&Row> = checkpoint.ledger.iter().filter(|row| row.standing == Standing::Sending).collect();
+        if *life < facts.last_life && !sending.is_empty() {
+            findings.report.tally.kills_in_send += 1;
+        }
+        interrupted.extend(sending.into_iter().map(|row| row.name.as_str()));
+    }
+    for row in facts.end.ledger.iter().filter(|row| row.standing == Standing::Uncertain) {
+        findings.report.tally.uncertain += 1;
+        findings.expect(NothingLost, facts.last_life, interrupted.contains(row.name.as_str()), || {
+            format!("{:?} is uncertain, but no kill interrupted its send", row.text)
+        });
+    }
+}

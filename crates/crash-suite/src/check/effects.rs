@@ -1,0 +1,77 @@
+//! A recorded effect is never repeated; one that was begun and not recorded is said to be unknown.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Facts, Findings, brief, steps};
+use crate::report::Property::EffectOnce;
+use crate::script::{is_append, marker_of_call};
+use crate::system::{Checkpoint, Step, System};
+
+pub(super) fn check(system: &dyn System, facts: &Facts<'_>, findings: &mut Findings) {
+    let mut runs = BTreeMap::<&str, u32>::new();
+    for (life, token) in &facts.effects {
+        let count = runs.entry(token).or_default();
+        *count += 1;
+        let recorded = facts.checkpoints.get(life).is_some_and(|then| called(then).contains(*token));
+        let problem = match (*count, recorded) {
+            (1, true) => None,
+            (1, false) => Some(format!("{token} ran before its call was recorded")),
+            (count, _) => Some(format!("{token} ran {count} times")),
+        };
+        findings.judge(EffectOnce, *life, problem);
+    }
+    let results = results(&facts.end);
+    let interrupted = interrupted(facts);
+    for call in called(&facts.end).into_iter().filter(|call| appends(facts, call)) {
+        let ran = runs.get(call).copied().unwrap_or_default();
+        let interrupted_at = interrupted.get(call).copied();
+        let problem = match results.get(call).map(Vec::as_slice) {
+            Some([result]) if system.is_unknown_outcome(result) => {
+                findings.report.tally.unknown_outcomes += 1;
+                interrupted_at.is_none().then(|| format!("{call} is said to be unknown, but nothing interrupted it"))
+            }
+            Some([result]) if interrupted_at.is_some() => {
+                Some(format!("{call} was interrupted and went on silently: {}", brief(result)))
+            }
+            Some([result]) if system.is_success(result) && ran == 1 => None,
+            Some([result]) => Some(format!("{call} ran {ran} times, and its result is {}", brief(result))),
+            other => Some(format!("{call} has {} results", other.map_or(0, <[_]>::len))),
+        };
+        findings.judge(EffectOnce, interrupted_at.unwrap_or(facts.last_life), problem);
+    }
+}
+
+fn appends(facts: &Facts<'_>, call: &str) -> bool {
+    let order = marker_of_call(call).and_then(|marker| facts.order(&marker));
+    order.is_some_and(|order| is_append(call, order))
+}
+
+fn called(checkpoint: &Checkpoint) -> BTreeSet<&str> {
+    let calls = steps(checkpoint).filter_map(|step| match step {
+        Step::Called(calls) => Some(calls),
+        _ => None,
+    });
+    calls.flatten().map(String::as_str).collect()
+}
+
+fn results(checkpoint: &Checkpoint) -> BTreeMap<&str, Vec<&str>> {
+    let mut results = BTreeMap::<&str, Vec<&str>>::new();
+    for step in steps(checkpoint) {
+        if let Step::Returned { call, text } = step {
+            results.entry(call).or_default().push(text);
+        }
+    }
+    results
+}
+
+/// Calls that a kill found without a result, and the first such kill.
+fn interrupted<'a>(facts: &Facts<'a>) -> BTreeMap<&'a str, u32> {
+    let mut interrupted = BTreeMap::new();
+    for (life, checkpoint) in facts.checkpoints.iter().filter(|(life, _)| **life < facts.last_life) {
+        let results = results(checkpoint);
+        for call in called(checkpoint).into_iter().filter(|call| !results.contains_key(call)) {
+            interrupted.entry(call).or_insert(*life);
+        }
+    }
+    interrupted
+}

@@ -1,0 +1,164 @@
+//! The checker: a pure function of the evidence.
+//!
+//! Decision: every property is a file of its own and looks at the evidence from scratch; what they
+//! share is [`Facts`], the history sorted by what it is about.
+
+mod checkpoints;
+mod consuming;
+mod delivery;
+mod effects;
+mod forks;
+mod prefixes;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use crate::evidence::Evidence;
+use crate::history::{Continuation, Event};
+use crate::report::{Failure, Property, Report};
+use crate::script::{chat_of, markers};
+use crate::system::{Checkpoint, Row, Standing, Step, System};
+
+/// Judges a round.
+#[must_use]
+pub fn check(system: &dyn System, evidence: &Evidence) -> Report {
+    let facts = Facts::of(evidence);
+    let mut findings = Findings { round: facts.round, report: Report::default() };
+    findings.report.tally.kills = facts.kills;
+    findings.report.tally.messages = u64::try_from(facts.pushed.len()).unwrap_or(u64::MAX);
+    findings.report.tally.requests = u64::try_from(facts.asked.len()).unwrap_or(u64::MAX);
+    prefixes::check(&facts, &mut findings);
+    effects::check(system, &facts, &mut findings);
+    consuming::check(&facts, &mut findings);
+    checkpoints::check(&facts, &mut findings);
+    forks::check(&facts, &mut findings);
+    delivery::check(&facts, &mut findings);
+    findings.report
+}
+
+/// Collects what is found.
+struct Findings {
+    round: u64,
+    report: Report,
+}
+
+impl Findings {
+    /// Counts a check, and its failure if there is a problem.
+    fn judge(&mut self, property: Property, kill: u32, problem: Option<String>) {
+        self.report.count(property);
+        self.report.failures.extend(problem.map(|what| Failure { property, round: self.round, kill, what }));
+    }
+
+    /// Counts a check, and its failure unless it holds.
+    fn expect(&mut self, property: Property, kill: u32, holds: bool, what: impl FnOnce() -> String) {
+        self.judge(property, kill, (!holds).then(what));
+    }
+}
+
+/// A message of a person.
+struct Pushed<'a> {
+    life: u32,
+    marker: &'a str,
+    chat: i64,
+    update: i64,
+    text: &'a str,
+}
+
+/// A request to the model.
+struct Asked<'a> {
+    life: u32,
+    chat: i64,
+    body: &'a str,
+}
+
+/// The history, sorted.
+struct Facts<'a> {
+    round: u64,
+    kills: u64,
+    pushed: Vec<Pushed<'a>>,
+    asked: Vec<Asked<'a>>,
+    /// What the platform got: life, chat, text.
+    sent: Vec<(u32, i64, &'a str)>,
+    /// Lines that tools appended.
+    effects: Vec<(u32, &'a str)>,
+    /// Acknowledged offsets at the ends of lives.
+    acknowledged: BTreeMap<u32, i64>,
+    forks: Vec<(u32, &'a [Continuation])>,
+    events: &'a [Event],
+    checkpoints: &'a BTreeMap<u32, Checkpoint>,
+    end: Checkpoint,
+    /// The number of the last life.
+    last_life: u32,
+}
+
+impl<'a> Facts<'a> {
+    fn of(evidence: &'a Evidence) -> Self {
+        let last_life = evidence.checkpoints.last_key_value().map_or(0, |(life, _)| *life);
+        let mut facts = Self {
+            round: 0,
+            kills: 0,
+            pushed: Vec::new(),
+            asked: Vec::new(),
+            sent: Vec::new(),
+            effects: Vec::new(),
+            acknowledged: BTreeMap::new(),
+            forks: Vec::new(),
+            events: &evidence.events,
+            checkpoints: &evidence.checkpoints,
+            end: evidence.end(),
+            last_life,
+        };
+        evidence.events.iter().for_each(|event| facts.take(event));
+        facts
+    }
+
+    fn take(&mut self, event: &'a Event) {
+        match event {
+            Event::Round { round, .. } => self.round = *round,
+            Event::Killed { .. } => self.kills += 1,
+            Event::Pushed { life, marker, chat, update, text } => {
+                self.pushed.push(Pushed { life: *life, marker, chat: *chat, update: *update, text });
+            }
+            Event::Asked { life, chat, body } => self.asked.push(Asked { life: *life, chat: *chat, body }),
+            Event::Sent { life, chat, text } => self.sent.push((*life, *chat, text)),
+            Event::Effect { life, token } => self.effects.push((*life, token)),
+            Event::Acknowledged { life, offset } => drop(self.acknowledged.insert(*life, *offset)),
+            Event::Forked { life, copies } => self.forks.push((*life, copies)),
+            Event::Span { .. }
+            | Event::Started { .. }
+            | Event::Refused { .. }
+            | Event::Violation { .. }
+            | Event::Checkpoint { .. }
+            | Event::Stuck { .. } => {}
+        }
+    }
+
+    /// The order that carries a marker.
+    fn order(&self, marker: &str) -> Option<&'a str> {
+        self.pushed.iter().find(|pushed| pushed.marker == marker).map(|pushed| pushed.text)
+    }
+}
+
+/// All steps of all sessions.
+fn steps(checkpoint: &Checkpoint) -> impl Iterator<Item = &Step> {
+    checkpoint.sessions.values().flat_map(|log| &log.steps)
+}
+
+fn is_open(row: &Row) -> bool {
+    matches!(row.standing, Standing::Open | Standing::Sending)
+}
+
+/// The chat of an inbound row and its markers.
+fn order_of(row: &Row) -> Option<(i64, Vec<String>)> {
+    row.inbound.then(|| chat_of(&row.text)).flatten().map(|chat| (chat, markers(&row.text)))
+}
+
+/// A text short enough for a report.
+fn brief(text: &str) -> String {
+    const LENGTH: usize = 300;
+    match text.char_indices().nth(LENGTH) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,73 @@
+//! The command line of the crash suite.
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context as _, ensure};
+use clap::Parser;
+use nanobot_crash_suite::{Nanobot, Options, Report, run};
+
+/// Kill the gateway at random moments and check that nothing is lost or done twice.
+#[derive(Debug, Parser)]
+#[command(name = "nanobot-crash-suite")]
+struct Arguments {
+    /// How often to kill
+    #[arg(long, default_value_t = 200)]
+    kills: u32,
+    /// What decides the rounds
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Homes at the same time
+    #[arg(long, default_value_t = 1)]
+    jobs: usize,
+    /// Note finished rounds in this file, and go on from it
+    #[arg(long, value_name = "FILE")]
+    resume: Option<PathBuf>,
+    /// The program, instead of the `nanobot` beside this one
+    #[arg(long, value_name = "PATH")]
+    binary: Option<PathBuf>,
+    /// Where homes are made; those of failed rounds stay there
+    #[arg(long, value_name = "DIR")]
+    homes: Option<PathBuf>,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<ExitCode> {
+    let arguments = Arguments::parse();
+    let binary = arguments.binary.or_else(Nanobot::beside_this_program).context(
+        "there is no nanobot beside this program: build it with `cargo build -p nanobot`, or name it with --binary",
+    )?;
+    ensure!(binary.is_file(), "{} is not there", binary.display());
+    let folder = arguments.homes.unwrap_or_else(|| std::env::temp_dir().join("nanobot-crash-suite"));
+    let options = Options {
+        kills: arguments.kills,
+        seed: arguments.seed,
+        jobs: arguments.jobs,
+        resume: arguments.resume,
+        folder: folder.clone(),
+    };
+    let begun = Instant::now();
+    let system = Arc::new(Nanobot::new(std::path::absolute(binary)?));
+    let report = run(system, &options, |report| progress(report, begun)).await?;
+    let mut out = io::stdout().lock();
+    writeln!(out, "seed {}, {:.1} s\n\n{report}", options.seed, begun.elapsed().as_secs_f64())?;
+    for failure in &report.failures {
+        let (round, kill) = (failure.round, failure.kill);
+        writeln!(out, "{}: round {round}, kill {kill}: {}", failure.property, failure.what)?;
+    }
+    if report.is_clean() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    writeln!(out, "\nThe histories are in {}", folder.display())?;
+    Ok(ExitCode::FAILURE)
+}
+
+fn progress(report: &Report, begun: Instant) {
+    let seconds = begun.elapsed().as_secs_f64();
+    let (kills, failures) = (report.tally.kills, report.failures.len());
+    // Nobody has to read it.
+    drop(writeln!(io::stderr().lock(), "{kills} kills in {seconds:.1} s, {failures} failures"));
+}

@@ -1,0 +1,282 @@
+//! One round: a home, a seed, some kills.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+
+use crate::SuiteError;
+use crate::disk::remove_folder;
+use crate::evidence::HISTORY;
+use crate::fork::fork;
+use crate::history::{Event, History};
+use crate::process::{Process, Start};
+use crate::random::Random;
+use crate::script::{PLAN_COUNT, marker, markers, order};
+use crate::system::{Row, Standing, System};
+use crate::world::World;
+
+/// How long everything may take to come to rest.
+pub(crate) const REST_LIMIT: Duration = Duration::from_secs(30);
+/// How often the ledger is looked at meanwhile.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// The chats of a round.
+const CHATS: std::ops::Range<i64> = 101..107;
+/// Turns that are measured before the first kill.
+const MEASURED: u32 = 3;
+/// Processes that race for a home.
+const RACERS: usize = 3;
+/// One kill in so many falls into the start of the process.
+const IN_START: u64 = 5;
+/// One start in so many is a race.
+const RACE: u64 = 6;
+/// One message in so many is followed by another one at once.
+const PAIR: u64 = 5;
+/// One kill in so many is followed by a fork, when there is something to go on with.
+const FORK: u64 = 10;
+
+/// What a round is.
+#[derive(Clone, Debug)]
+pub(crate) struct RoundPlan {
+    /// The seed of the run.
+    pub(crate) seed: u64,
+    /// Its number.
+    pub(crate) number: u64,
+    /// How often to kill.
+    pub(crate) kills: u32,
+    /// An empty folder for home, history and checkpoints.
+    pub(crate) folder: PathBuf,
+}
+
+/// Runs a round and leaves its evidence in its folder.
+pub(crate) async fn run_round(system: Arc<dyn System>, plan: &RoundPlan) -> Result<(), SuiteError> {
+    let mut round = Round::begin(system, plan).await?;
+    round.measure().await?;
+    for _ in 0..plan.kills {
+        round.live_and_die().await?;
+    }
+    round.come_to_rest().await?;
+    round.history.finish(&plan.folder.join(HISTORY))
+}
+
+struct Round {
+    system: Arc<dyn System>,
+    folder: PathBuf,
+    home: PathBuf,
+    history: Arc<History>,
+    world: World,
+    random: Random,
+    life: u32,
+    span: Duration,
+    start_span: Duration,
+    pushed: u32,
+    last_update: i64,
+    /// Markers that are not settled, as far as known, and their chats.
+    open: BTreeMap<String, i64>,
+}
+
+impl Round {
+    async fn begin(system: Arc<dyn System>, plan: &RoundPlan) -> Result<Self, SuiteError> {
+        let home = plan.folder.join("home");
+        fs::create_dir_all(&home).map_err(SuiteError::file("create", &home))?;
+        let history = Arc::new(History::create(&plan.folder.join(HISTORY))?);
+        history.add(|_| Event::Round { seed: plan.seed, round: plan.number });
+        let world = World::start(Arc::clone(&system), Some(Arc::clone(&history))).await?;
+        world.open_chats(CHATS).await?;
+        system.prepare(&home, &world.endpoints())?;
+        Ok(Self {
+            system,
+            folder: plan.folder.clone(),
+            home,
+            history,
+            world,
+            random: Random::of_round(plan.seed, plan.number),
+            life: 0,
+            span: Duration::ZERO,
+            start_span: Duration::ZERO,
+            pushed: 0,
+            last_update: 0,
+            open: BTreeMap::new(),
+        })
+    }
+
+    /// The first life: how long do a start and a turn take?
+    async fn measure(&mut self) -> Result<(), SuiteError> {
+        let begun = Instant::now();
+        let mut process = self.start(1).await?.ok_or_else(|| SuiteError::Unfit { what: self.last_words() })?;
+        self.start_span = begun.elapsed();
+        for (plan, chat) in (0..u64::from(MEASURED)).zip(CHATS) {
+            let begun = Instant::now();
+            self.push(chat, plan);
+            if !self.wait_for_rest().await {
+                return Err(SuiteError::Unfit { what: format!("turn not finished; {}", self.last_words()) });
+            }
+            self.span = self.span.max(begun.elapsed());
+        }
+        // A kill right behind the end of a turn is worth as much as one within.
+        self.span += self.span / 5;
+        let micros = u64::try_from(self.span.as_micros()).unwrap_or(u64::MAX);
+        self.history.add(|_| Event::Span { micros });
+        self.kill(&mut process, Instant::now()).await
+    }
+
+    /// Starts the program, gives it work, kills it.
+    async fn live_and_die(&mut self) -> Result<(), SuiteError> {
+        let begun = Instant::now();
+        if self.random.one_in(IN_START) {
+            self.push_somewhere();
+            let mut process = self.spawn(0)?;
+            self.history.add(|life| Event::Started { life, racers: 1, owners: Vec::new() });
+            tokio::time::sleep(self.random.within(self.start_span + self.span)).await;
+            return self.kill(&mut process, begun).await;
+        }
+        let racers = if self.random.one_in(RACE) { RACERS } else { 1 };
+        let Some(mut process) = self.start(racers).await? else { return self.end_life().await };
+        let begun = Instant::now();
+        self.push_somewhere();
+        tokio::time::sleep(self.random.within(self.span)).await;
+        self.kill(&mut process, begun).await
+    }
+
+    /// The last life: everything that is left is finished.
+    async fn come_to_rest(&mut self) -> Result<(), SuiteError> {
+        let begun = Instant::now();
+        if let Some(mut process) = self.start(1).await? {
+            if !self.wait_for_rest().await {
+                let left: Vec<Row> = self.system.ledger(&self.home).into_iter().filter(|row| is_open(row)).collect();
+                let what = format!("unsettled: {left:?}; {}", self.last_words());
+                self.history.add(|life| Event::Stuck { life, what });
+            }
+            return self.kill(&mut process, begun).await;
+        }
+        self.end_life().await
+    }
+
+    fn spawn(&self, number: usize) -> Result<Process, SuiteError> {
+        Process::spawn(&*self.system, &self.home, self.stderr(number))
+    }
+
+    fn stderr(&self, number: usize) -> PathBuf {
+        self.folder.join(format!("stderr-{:04}-{number}.log", self.life))
+    }
+
+    fn last_words(&self) -> String {
+        fs::read_to_string(self.stderr(0)).unwrap_or_default()
+    }
+
+    /// Starts that many processes at the same time; the one that owns the home is returned.
+    async fn start(&mut self, racers: usize) -> Result<Option<Process>, SuiteError> {
+        let mut processes = (0..racers).map(|number| self.spawn(number)).collect::<Result<Vec<_>, _>>()?;
+        let starts = join_all(processes.iter_mut().map(|process| process.wait_ready(&*self.system))).await;
+        let ready = |start: &Start| matches!(start, Start::Ready);
+        let owners: Vec<u32> =
+            processes.iter().zip(&starts).filter(|(_, start)| ready(start)).map(|(process, _)| process.pid()).collect();
+        let owner = owners.first().copied();
+        self.history.add(|life| Event::Started { life, racers, owners });
+        for start in &starts {
+            if let Start::Refused { code, said } = start {
+                let names_owner = owner.is_some_and(|owner| self.system.names_owner(said, owner));
+                let (code, said) = (*code, said.clone());
+                self.history.add(|life| Event::Refused { life, code, names_owner, said });
+            }
+        }
+        // Should there be two, the second one dies here, when it is dropped.
+        Ok(processes.into_iter().find(|process| Some(process.pid()) == owner))
+    }
+
+    fn push_somewhere(&mut self) {
+        let busy: Vec<i64> = self.open.values().copied().collect();
+        let free: Vec<i64> = CHATS.filter(|chat| !busy.contains(chat)).collect();
+        let choice = self.random.below(u64::try_from(free.len()).unwrap_or_default());
+        let Some(chat) = usize::try_from(choice).ok().and_then(|index| free.get(index).copied()) else { return };
+        let messages = if self.random.one_in(PAIR) { 2 } else { 1 };
+        for _ in 0..messages {
+            let plan = self.random.below(PLAN_COUNT);
+            self.push(chat, plan);
+        }
+    }
+
+    fn push(&mut self, chat: i64, plan: u64) {
+        self.pushed += 1;
+        let marker = marker(self.pushed);
+        let text = order(&marker, chat, plan);
+        // In the history first: the program may be faster than this process.
+        let update = self.world.push(chat, &text).update_id.unwrap_or_default();
+        self.last_update = update;
+        self.open.insert(marker.clone(), chat);
+        self.history.add(|life| Event::Pushed { life, marker, chat, update, text });
+    }
+
+    /// Waits until everything that was said is settled.
+    async fn wait_for_rest(&self) -> bool {
+        let open: Vec<&String> = self.open.keys().collect();
+        let rests =
+            || self.world.acknowledged() > self.last_update && is_at_rest(&self.system.ledger(&self.home), &open);
+        wait_until(REST_LIMIT, rests).await
+    }
+
+    async fn kill(&mut self, process: &mut Process, begun: Instant) -> Result<(), SuiteError> {
+        process.kill().await;
+        let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.history.add(|life| Event::Killed { life, micros });
+        self.end_life().await
+    }
+
+    /// Notes what a life left behind, and lets copies of it go on now and then.
+    async fn end_life(&mut self) -> Result<(), SuiteError> {
+        let name = format!("checkpoint-{:04}", self.life);
+        let saved = self.folder.join(&name);
+        self.system.save(&self.home, &saved)?;
+        self.world.observe(&self.system.effects(&self.home));
+        self.history.add(|life| Event::Checkpoint { life, folder: name });
+        let ledger = self.ledger_of(&saved);
+        self.open.retain(|marker, _| !is_settled(&ledger, marker));
+        if !self.open.is_empty() && self.random.one_in(FORK) {
+            let chats: Vec<i64> = CHATS.collect();
+            let copies = fork(&self.system, &self.home, &chats).await?;
+            self.history.add(|life| Event::Forked { life, copies });
+        }
+        self.life += 1;
+        self.history.enter(self.life);
+        Ok(())
+    }
+
+    /// The ledger of a checkpoint, read from a copy of it, because reading changes its files.
+    fn ledger_of(&self, saved: &Path) -> Vec<Row> {
+        let copy = self.folder.join("looked-at");
+        let ledger = crate::disk::copy_folder(saved, &copy).map(|()| self.system.ledger(&copy)).unwrap_or_default();
+        drop(remove_folder(&copy));
+        ledger
+    }
+}
+
+fn is_open(row: &Row) -> bool {
+    matches!(row.standing, Standing::Open | Standing::Sending)
+}
+
+/// Whether the ledger knows all these markers and has nothing left to do.
+pub(crate) fn is_at_rest(ledger: &[Row], known: &[&String]) -> bool {
+    !ledger.is_empty()
+        && !ledger.iter().any(is_open)
+        && known.iter().all(|marker| ledger.iter().any(|row| row.inbound && row.text.contains(marker.as_str())))
+}
+
+fn is_settled(ledger: &[Row], marker: &String) -> bool {
+    let mut rows = ledger.iter().filter(|row| row.inbound && markers(&row.text).contains(marker)).peekable();
+    rows.peek().is_some() && rows.all(|row| !is_open(row))
+}
+
+/// Asks again and again until the answer is yes.
+pub(crate) async fn wait_until(limit: Duration, mut probe: impl FnMut() -> bool) -> bool {
+    let begun = Instant::now();
+    while !probe() {
+        if begun.elapsed() > limit {
+            return false;
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    true
+}

@@ -1,0 +1,204 @@
+//! What people say and what the model does about it.
+//!
+//! Decision: the model is a pure function of the request, so that a request that is repeated after
+//! a kill gets the same answer. A person's text carries a marker and the number of a plan; the
+//! model follows the plan of the first marker it has not answered yet, one stage per request, and
+//! ends with a text that names every marker it has not answered. Ids of calls are made of marker,
+//! stage and place: they are unique, and they are the tokens that effects leave behind.
+
+use nanobot_testkit::Reply;
+use nanobot_testkit::model_server::ModelRequest;
+use serde_json::Value;
+
+use crate::{Deed, System};
+
+/// The chat that plans write to besides their own.
+pub(crate) const SINK: i64 = 900;
+/// Begins the model's last word.
+const DONE: &str = "done";
+/// Begins what the model sends to the chat it is asked in, in the middle of a turn.
+const TOLD: &str = "told";
+/// Begins what the model sends to [`SINK`].
+const NOTE: &str = "note";
+
+/// One thing that a plan does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Act {
+    Look,
+    Put,
+    Append,
+    /// Tell the chat that asked.
+    TellHere,
+    /// Tell another chat.
+    TellSink,
+}
+
+/// The plans: stages of acts. The first one is run to measure how long a turn takes.
+const PLANS: [&[&[Act]]; 5] = [
+    &[&[Act::Look, Act::Look], &[Act::Put, Act::Append], &[Act::TellSink]],
+    &[&[Act::Append, Act::Look, Act::Append]],
+    &[&[Act::Put], &[Act::TellHere, Act::Append]],
+    &[],
+    &[&[Act::Append], &[Act::Append], &[Act::Put, Act::TellSink]],
+];
+
+/// How many plans there are.
+pub(crate) const PLAN_COUNT: u64 = PLANS.len() as u64;
+
+/// What a person writes.
+pub(crate) fn order(marker: &str, chat: i64, plan: u64) -> String {
+    format!("{marker} from {chat}: follow plan {plan}")
+}
+
+/// The marker of the n-th message of a round.
+pub(crate) fn marker(number: u32) -> String {
+    format!("mark-{number:04}")
+}
+
+/// All markers in a text, in order.
+pub(crate) fn markers(text: &str) -> Vec<String> {
+    text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'))
+        .filter(|word| word.strip_prefix("mark-").is_some_and(|number| number.parse::<u32>().is_ok()))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The chat that an order came from.
+pub(crate) fn chat_of(order: &str) -> Option<i64> {
+    order.split_once(" from ")?.1.split_once(':')?.0.parse().ok()
+}
+
+fn plan_of(order: &str) -> Option<&'static [&'static [Act]]> {
+    let number = order.split_once("follow plan ")?.1.split_whitespace().next()?;
+    PLANS.get(number.parse::<usize>().ok()?).copied()
+}
+
+/// What a visible message is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Visible {
+    /// The last word of a turn, with the markers it answers.
+    Done(Vec<String>),
+    /// A word in the middle of the turn of this marker.
+    Told(String),
+    /// A note to the sink, with its token.
+    Note(String),
+    /// What the program says of itself.
+    Other,
+}
+
+impl Visible {
+    pub(crate) fn of(text: &str) -> Self {
+        let found = match text.split_once(' ') {
+            Some((DONE, rest)) => Some(Self::Done(markers(rest))),
+            Some((TOLD, rest)) => markers(rest).into_iter().next().map(Self::Told),
+            Some((NOTE, token)) => Some(Self::Note(token.to_owned())),
+            _ => None,
+        };
+        found.unwrap_or(Self::Other)
+    }
+}
+
+/// The chat that a request belongs to: the one of its first order.
+pub(crate) fn chat_of_request(request: &ModelRequest) -> Option<i64> {
+    orders(request.messages()).first().and_then(|order| chat_of(order))
+}
+
+/// The model's answer to a request.
+pub(crate) fn answer(system: &dyn System, request: &ModelRequest) -> Reply {
+    let messages = request.messages();
+    let answered = messages.iter().rposition(is_last_word).map_or(0, |index| index + 1);
+    let open = messages.get(answered..).unwrap_or_default();
+    let orders = orders(open);
+    let all: Vec<String> = orders.iter().flat_map(|order| markers(order)).collect();
+    let stage = open.iter().filter(|message| role(message) == "assistant").count();
+    let acts = orders.first().and_then(|order| plan_of(order)).and_then(|plan| plan.get(stage));
+    let (Some(acts), Some(first)) = (acts, all.first()) else {
+        return Reply::text(format!("{DONE} {}", all.join(" ")));
+    };
+    let chat = orders.first().and_then(|order| chat_of(order)).unwrap_or(SINK);
+    Reply::calls(acts.iter().enumerate().map(|(place, act)| {
+        let token = format!("{}-{stage}-{place}", first.replace("mark-", "call-"));
+        let (told, note) = (format!("{TOLD} {first}"), format!("{NOTE} {token}"));
+        let deed = match act {
+            Act::Look => Deed::Look,
+            Act::Put => Deed::Put,
+            Act::Append => Deed::Append,
+            Act::TellHere => Deed::Tell { chat, text: &told },
+            Act::TellSink => Deed::Tell { chat: SINK, text: &note },
+        };
+        system.call(deed, &token).with_id(token.clone())
+    }))
+}
+
+/// Whether the call with this id appends a line, which cannot be done twice unseen.
+pub(crate) fn is_append(call: &str, order: &str) -> bool {
+    let mut places = call.rsplit('-');
+    let (Some(place), Some(stage)) = (places.next(), places.next()) else { return false };
+    let (Ok(place), Ok(stage)) = (place.parse::<usize>(), stage.parse::<usize>()) else { return false };
+    let act = plan_of(order).and_then(|plan| plan.get(stage)?.get(place).copied());
+    act == Some(Act::Append)
+}
+
+/// The marker whose plan made this call.
+pub(crate) fn marker_of_call(call: &str) -> Option<String> {
+    let number = call.strip_prefix("call-")?.split('-').next()?;
+    Some(format!("mark-{number}"))
+}
+
+fn orders(messages: &[Value]) -> Vec<String> {
+    let texts = messages.iter().filter(|message| role(message) == "user").map(text);
+    texts.filter(|text| !markers(text).is_empty()).collect()
+}
+
+fn is_last_word(message: &Value) -> bool {
+    role(message) == "assistant" && message.get("tool_calls").and_then(Value::as_array).is_none_or(Vec::is_empty)
+}
+
+fn role(message: &Value) -> &str {
+    message.get("role").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn text(message: &Value) -> String {
+    match message.get("content") {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(blocks)) => {
+            let texts: Vec<&str> = blocks.iter().filter_map(|block| block.get("text")?.as_str()).collect();
+            texts.join("\n")
+        }
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_tells_its_marker_chat_and_plan() {
+        let text = format!("{}\n\n[Runtime] mark my words", order(&marker(7), 101, 1));
+        assert_eq!(markers(&text), ["mark-0007"]);
+        assert_eq!(chat_of(&text), Some(101));
+        assert_eq!(plan_of(&text), Some(PLANS[1]));
+    }
+
+    #[test]
+    fn a_call_tells_its_marker_and_whether_it_appends() {
+        let order = order(&marker(7), 101, 1);
+        assert_eq!(marker_of_call("call-0007-0-2").as_deref(), Some("mark-0007"));
+        let appends = ["call-0007-0-0", "call-0007-0-1", "call-0007-0-2", "call-0007-1-0", "7"];
+        assert_eq!(appends.map(|call| is_append(call, &order)), [true, false, true, false, false]);
+    }
+
+    #[test]
+    fn visible_texts_are_told_apart() {
+        let seen = ["done mark-0001 mark-0002", "told mark-0001", "note call-0001-2-0", "I am still at work here."];
+        let kinds = seen.map(Visible::of);
+        let expected = [
+            Visible::Done(vec![marker(1), marker(2)]),
+            Visible::Told(marker(1)),
+            Visible::Note("call-0001-2-0".to_owned()),
+            Visible::Other,
+        ];
+        assert_eq!(kinds, expected);
+    }
+}
