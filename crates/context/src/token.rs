@@ -4,6 +4,10 @@
 /// for every four others. At least 1 for a text that is not empty.
 #[must_use]
 pub fn estimate_tokens(text: &str) -> usize {
+    // Whole conversations are counted before each call, and most of them are plain.
+    if text.is_ascii() {
+        return text.len().div_ceil(4);
+    }
     let (wide, narrow) =
         text.chars().fold(
             (0_usize, 0_usize),
