@@ -17,7 +17,7 @@ use rustyline::{CompletionType, Config, Context, Editor, ExternalPrinter, Helper
 use tokio::sync::{mpsc, oneshot};
 
 use super::history::HistoryFile;
-use super::is_farewell;
+use super::{is_command, is_farewell};
 
 const PROMPT: &str = "You: ";
 /// Lines that may wait for the conversation.
@@ -114,7 +114,7 @@ fn edit(editor: &mut CommandEditor, history: &HistoryFile, work: &Work, sender: 
                 if is_farewell(&line) {
                     Input::Leave
                 } else {
-                    if !line.trim_start().starts_with('/') {
+                    if !is_command(&line) {
                         work.begin();
                     }
                     Input::Line(line)

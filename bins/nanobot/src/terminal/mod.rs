@@ -15,12 +15,22 @@ pub(crate) use one_shot::ask_once;
 pub(crate) use piped::answer_lines;
 pub(crate) use prompt::converse;
 
-use nanobot_runtime::{ModelChoice, ModelSource};
+use nanobot_runtime::{COMMANDS, ModelChoice, ModelSource};
 
 /// What ends a conversation at a prompt or in a pipe.
 fn is_farewell(line: &str) -> bool {
     let word = line.trim();
     ["exit", "quit", "/exit", "/quit", ":q"].iter().any(|farewell| word.eq_ignore_ascii_case(farewell))
+}
+
+/// Whether a line is a command: answered at once, and no turn to stop.
+fn is_command(line: &str) -> bool {
+    let line = line.trim();
+    let first = line.split_whitespace().next().unwrap_or_default();
+    let is_known = COMMANDS.iter().any(|command| command.name.eq_ignore_ascii_case(first));
+    let is_one_word =
+        line.strip_prefix('/').is_some_and(|name| !name.contains(|c: char| c == '/' || c.is_whitespace()));
+    is_known || is_one_word
 }
 
 /// Who answers, for the person who asks; `None` when it is what was configured.
@@ -39,6 +49,20 @@ fn model_notice(model: &ModelChoice) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_is_no_command() {
+        for (line, expected) in [
+            ("/stop", true),
+            (" /Help ", true),
+            ("/frobnicate", true),
+            ("/etc/hosts", false),
+            ("/a b", false),
+            ("a", false),
+        ] {
+            assert_eq!(is_command(line), expected, "{line:?}");
+        }
+    }
 
     #[test]
     fn farewells_are_words_of_their_own() {

@@ -34,7 +34,7 @@ pub(crate) async fn answer_lines(config: &Config, options: TerminalOptions) -> R
     answer(terminal).await
 }
 
-/// Answers lines with an assistant that runs. The exit code is 1 if any turn failed.
+/// Answers lines with an assistant that runs. The exit code is 1 if a message was given up.
 ///
 /// # Errors
 /// When standard output takes no text.
@@ -70,7 +70,7 @@ async fn exchange(terminal: &mut Terminal, lines: &mut mpsc::Receiver<String>) -
     Ok(code)
 }
 
-/// Prints up to the next reply; whether it is what was asked for.
+/// Prints up to the next reply; `false` if the message was given up.
 async fn print_reply(terminal: &mut Terminal, view: &mut View) -> Result<bool, Failure> {
     loop {
         let event = terminal.next().await.ok_or_else(ended)?;

@@ -11,9 +11,9 @@ use nanobot_runtime::{Terminal, TerminalEvent, TerminalOptions};
 
 use super::editor::{Input, LineEditor, Printer, Work};
 use super::mode::SavedMode;
-use super::model_notice;
 use super::stream::Style;
 use super::view::{Piece, View};
+use super::{is_command, model_notice};
 use crate::failure::Failure;
 use crate::output;
 use crate::signals::Signals;
@@ -103,7 +103,7 @@ impl Conversation {
     }
 
     async fn say(&mut self, text: &str) {
-        if text.trim_start().starts_with('/') {
+        if is_command(text) {
             self.commands += 1;
         }
         if let Err(error) = self.terminal.say(text).await {

@@ -220,6 +220,19 @@ async fn signals_put_the_terminal_back() {
     }
 }
 
+#[test]
+fn an_existing_configuration_is_replaced_only_if_one_says_so() {
+    for (answer, keeps) in [("\r", true), ("n\r", true), ("y\r", false)] {
+        let home = Home::new();
+        home.configure(&json!({"agents": {"defaults": {"model": "mine"}}}));
+        let mut screen = Screen::open(&home, &["onboard"]);
+        screen.wait_for("Replace it by the defaults?");
+        screen.type_in(answer);
+        assert_eq!(screen.end(), Some(0), "{}", screen.text);
+        assert_eq!(home.read("config.json").contains("mine"), keeps, "{answer:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dumb_terminal_gets_plain_lines() {
     let home = Home::new();
