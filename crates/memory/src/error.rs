@@ -8,7 +8,8 @@ pub enum MemoryError {
     /// The facts changed since they were read; read again and decide anew.
     #[error("the facts changed since they were read")]
     Changed,
-    /// A file could not be read or written; it is as it was.
+    /// A file could not be read or written. It is as it was, or, where only making it durable
+    /// failed, as it was to be: read it again.
     #[error("cannot {action} {}", path.display())]
     Io {
         /// What was being done.

@@ -1,9 +1,10 @@
 //! The few things done to files here: a bounded read, an append, a replacement that keeps what it
 //! replaces. Each write is durable when it returns.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
+
+use nanobot_disk::{Access, Disk, DiskFile, copy, create_folders, read_some, read_to_end, write_all};
 
 use crate::MemoryError;
 
@@ -28,15 +29,14 @@ pub(crate) fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error
 
 /// Reads text; `None` when there is no such file. Bytes that are no text are replaced by marks,
 /// what lies behind [`READ_LIMIT`] is left out; both are reported.
-pub(crate) fn read(path: &Path) -> Result<Option<Text>, MemoryError> {
+pub(crate) fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Text>, MemoryError> {
     let failed = || failed("read", path);
-    let file = match File::open(path) {
+    let file = match disk.open(path, Access::Read) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file.map_err(failed())?,
     };
-    let length = file.metadata().map_err(failed())?.len();
-    let mut bytes = Vec::new();
-    file.take(READ_LIMIT).read_to_end(&mut bytes).map_err(failed())?;
+    let length = file.stamp().map_err(failed())?.length;
+    let bytes = read_to_end(&*file, 0, READ_LIMIT).map_err(failed())?;
     if length > READ_LIMIT {
         tracing::warn!(path = %path.display(), length, limit = READ_LIMIT, "memory file is too long, its beginning is used");
     }
@@ -56,78 +56,83 @@ fn fingerprint(bytes: &[u8], length: u64) -> u64 {
 }
 
 /// Makes a folder and everything above it.
-pub(crate) fn create_folder(folder: &Path) -> Result<(), MemoryError> {
-    std::fs::create_dir_all(folder).map_err(failed("create", folder))
+pub(crate) fn create_folder(disk: &dyn Disk, folder: &Path) -> Result<(), MemoryError> {
+    create_folders(disk, folder).map_err(failed("create", folder))
 }
 
 /// Appends in one write, behind a blank line if the file does not end a line.
-pub(crate) fn append(path: &Path, text: &str) -> Result<(), MemoryError> {
+pub(crate) fn append(disk: &dyn Disk, path: &Path, text: &str) -> Result<(), MemoryError> {
     let written = || -> io::Result<()> {
-        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
-        let length = file.metadata()?.len();
-        let separator = if ends_a_line(&mut file, length)? { "" } else { "\n\n" };
-        file.write_all(format!("{separator}{text}").as_bytes())?;
-        file.sync_data()?;
-        if length == 0 { path.parent().map_or(Ok(()), sync_folder) } else { Ok(()) }
+        let mut file = disk.open(path, Access::Append)?;
+        file.lock()?;
+        let length = file.stamp()?.length;
+        if length == 0 {
+            // Before anything is in it, so that a file with something in it has a durable name.
+            sync_names(disk, path)?;
+        }
+        let separator = if ends_a_line(&*file, length)? { "" } else { "\n\n" };
+        nanobot_disk::append(&mut *file, format!("{separator}{text}").as_bytes(), length)
     };
     written().map_err(failed("append to", path))
 }
 
-fn ends_a_line(file: &mut File, length: u64) -> io::Result<bool> {
+fn ends_a_line(file: &dyn DiskFile, length: u64) -> io::Result<bool> {
     let Some(last) = length.checked_sub(1) else {
         return Ok(true);
     };
     let mut byte = [0];
-    file.seek(SeekFrom::Start(last))?;
-    file.read_exact(&mut byte)?;
+    read_some(file, last, &mut byte)?;
     Ok(byte == *b"\n")
 }
 
 /// Replaces a file: old or new, never a mixture. The last versions stay beside it as `.bak`,
 /// `.bak.1` and so on. A link is followed, so that it stays one.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), MemoryError> {
-    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    // The new text is durable first: a full disk must not push old versions out.
-    let draft = write_draft(&target, bytes).map_err(failed("write", &target))?;
-    keep_version(&target).map_err(failed("back up", &target))?;
-    put_in_place(&draft, &target).map_err(failed("replace", &target))
+pub(crate) fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), MemoryError> {
+    let target = match disk.resolve(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
+        resolved => resolved.map_err(failed("find", path))?,
+    };
+    // Both are durable before any name changes: a full disk must not push old versions out.
+    let draft = write_draft(disk, &target, bytes).map_err(failed("write", &target))?;
+    keep_version(disk, &target).map_err(failed("back up", &target))?;
+    put_in_place(disk, &draft, &target).map_err(failed("replace", &target))
 }
 
 /// Writes a file by rename, with nothing kept.
-pub(crate) fn write(target: &Path, bytes: &[u8]) -> Result<(), MemoryError> {
-    let written = write_draft(target, bytes).and_then(|draft| put_in_place(&draft, target));
+pub(crate) fn write(disk: &dyn Disk, target: &Path, bytes: &[u8]) -> Result<(), MemoryError> {
+    let written = write_draft(disk, target, bytes).and_then(|draft| put_in_place(disk, &draft, target));
     written.map_err(failed("write", target))
 }
 
-fn write_draft(target: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
+fn write_draft(disk: &dyn Disk, target: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     let draft = with_suffix(target, ".draft");
-    let mut file = File::create(&draft)?;
-    if let Ok(metadata) = target.metadata() {
-        file.set_permissions(metadata.permissions())?;
-    }
-    file.write_all(bytes)?;
-    file.sync_all()?;
+    let mut file = disk.open(&draft, Access::DraftOf(target))?;
+    write_all(&mut *file, bytes)?;
+    file.sync()?;
     Ok(draft)
 }
 
-fn put_in_place(draft: &Path, target: &Path) -> io::Result<()> {
-    std::fs::rename(draft, target)?;
-    target.parent().map_or(Ok(()), sync_folder)
+fn put_in_place(disk: &dyn Disk, draft: &Path, target: &Path) -> io::Result<()> {
+    disk.rename(draft, target)?;
+    sync_names(disk, target)
 }
 
-fn keep_version(target: &Path) -> io::Result<()> {
-    if !target.try_exists()? {
-        return Ok(());
-    }
+/// Copies what is replaced first, then moves the older versions up to make room for the copy.
+fn keep_version(disk: &dyn Disk, target: &Path) -> io::Result<()> {
+    let current = match disk.open(target, Access::Read) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        opened => opened?,
+    };
+    let newest = version(target, 0);
+    let draft = with_suffix(&newest, ".draft");
+    copy(&*current, 0, &mut *disk.open(&draft, Access::DraftOf(target))?)?;
     for number in (1..VERSIONS).rev() {
-        match std::fs::rename(version(target, number - 1), version(target, number)) {
+        match disk.rename(&version(target, number - 1), &version(target, number)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
     }
-    let newest = version(target, 0);
-    std::fs::copy(target, &newest)?;
-    File::open(newest)?.sync_all()
+    disk.rename(&draft, &newest)
 }
 
 fn version(target: &Path, number: u32) -> PathBuf {
@@ -140,6 +145,6 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+fn sync_names(disk: &dyn Disk, path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), |folder| disk.sync_folder(folder))
 }

@@ -1,11 +1,11 @@
 //! The history: `HISTORY.md` for people, and `history.jsonl` beside it where a v0.3 program left
 //! one, so that going back to that program loses nothing.
 
-use std::fs::File;
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::io;
 use std::path::Path;
 
 use chrono::Local;
+use nanobot_disk::{Access, Disk, read_to_end};
 use nanobot_types::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -29,42 +29,40 @@ struct MirrorNumber {
 
 /// Appends an entry. `HISTORY.md` is what counts: that the mirror cannot be written is reported
 /// and is no failure, or trying again would write the entry twice.
-pub(crate) fn append(folder: &Path, at: &Timestamp, entry: &str) -> Result<(), MemoryError> {
-    file::append(&folder.join("HISTORY.md"), &format!("{entry}\n\n"))?;
-    if let Err(error) = mirror(folder, at, entry) {
+pub(crate) fn append(disk: &dyn Disk, folder: &Path, at: &Timestamp, entry: &str) -> Result<(), MemoryError> {
+    file::append(disk, &folder.join("HISTORY.md"), &format!("{entry}\n\n"))?;
+    if let Err(error) = mirror(disk, folder, at, entry) {
         tracing::warn!(folder = %folder.display(), %error, "history.jsonl is behind HISTORY.md");
     }
     Ok(())
 }
 
-fn mirror(folder: &Path, at: &Timestamp, entry: &str) -> Result<(), MemoryError> {
+fn mirror(disk: &dyn Disk, folder: &Path, at: &Timestamp, entry: &str) -> Result<(), MemoryError> {
     let path = folder.join("history.jsonl");
     let counter = folder.join(".cursor");
-    let Some(last) = last_number(&path).map_err(file::failed("read", &path))? else {
+    let Some(last) = last_number(disk, &path).map_err(file::failed("read", &path))? else {
         return Ok(());
     };
-    let counted = file::read(&counter)?.and_then(|read| read.text.trim().parse().ok()).unwrap_or(0);
+    let counted = file::read(disk, &counter)?.and_then(|read| read.text.trim().parse().ok()).unwrap_or(0);
     let cursor = last.max(counted).saturating_add(1);
     let timestamp = at.with_timezone(&Local).format("%Y-%m-%d %H:%M").to_string();
     let line = serde_json::to_string(&MirrorLine { cursor, timestamp, content: entry });
     let line = line.map_err(io::Error::from).map_err(file::failed("append to", &path))?;
-    file::append(&path, &format!("{line}\n"))?;
-    file::write(&counter, cursor.to_string().as_bytes())
+    file::append(disk, &path, &format!("{line}\n"))?;
+    file::write(disk, &counter, cursor.to_string().as_bytes())
 }
 
 /// The number of the last readable line; `None` when there is no mirror or it is empty.
-fn last_number(path: &Path) -> io::Result<Option<u64>> {
-    let mut file = match File::open(path) {
+fn last_number(disk: &dyn Disk, path: &Path) -> io::Result<Option<u64>> {
+    let file = match disk.open(path, Access::Read) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file?,
     };
-    let length = file.metadata()?.len();
+    let length = file.stamp()?.length;
     if length == 0 {
         return Ok(None);
     }
-    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
-    let mut tail = Vec::new();
-    file.read_to_end(&mut tail)?;
+    let tail = read_to_end(&*file, length.saturating_sub(TAIL), TAIL)?;
     let numbers = tail.rsplit(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
     Ok(Some(numbers.map(|MirrorNumber { cursor }| cursor).next().unwrap_or(0)))
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chrono::{Days, Local, NaiveDate};
+use nanobot_disk::{Disk, LocalDisk};
 use nanobot_types::Timestamp;
 use tokio::sync::Mutex;
 
@@ -18,6 +19,7 @@ use crate::{DayNote, Facts, MemoryError, MemoryStore, Revision, Scope, file, his
 /// Files in one folder.
 #[derive(Debug)]
 pub struct MarkdownStore {
+    disk: Arc<dyn Disk>,
     folder: Arc<PathBuf>,
     /// Held by those who write.
     writing: Arc<Mutex<()>>,
@@ -26,17 +28,22 @@ pub struct MarkdownStore {
 impl MarkdownStore {
     /// A store over `<workspace>/memory`. The folder is made when something is written.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: Arc::new(folder.into()), writing: Arc::default() }
+        Self::on(Arc::new(LocalDisk), folder)
+    }
+
+    /// The same on another disk.
+    pub fn on(disk: Arc<dyn Disk>, folder: impl Into<PathBuf>) -> Self {
+        Self { disk, folder: Arc::new(folder.into()), writing: Arc::default() }
     }
 
     async fn reading<T: Send + 'static>(
         &self,
         scope: &Scope,
-        work: impl FnOnce(&Path) -> Result<T, MemoryError> + Send + 'static,
+        work: impl FnOnce(&dyn Disk, &Path) -> Result<T, MemoryError> + Send + 'static,
     ) -> Result<T, MemoryError> {
         only_shared(scope)?;
-        let folder = self.folder.clone();
-        let done = tokio::task::spawn_blocking(move || work(&folder)).await;
+        let (disk, folder) = (self.disk.clone(), self.folder.clone());
+        let done = tokio::task::spawn_blocking(move || work(&*disk, &folder)).await;
         done.map_err(|error| file::failed("reach", &self.folder)(io::Error::other(error)))?
     }
 
@@ -45,12 +52,12 @@ impl MarkdownStore {
     async fn writing<T: Send + 'static>(
         &self,
         scope: &Scope,
-        work: impl FnOnce(&Path) -> Result<T, MemoryError> + Send + 'static,
+        work: impl FnOnce(&dyn Disk, &Path) -> Result<T, MemoryError> + Send + 'static,
     ) -> Result<T, MemoryError> {
         let alone = self.writing.clone().lock_owned().await;
-        self.reading(scope, move |folder| {
-            file::create_folder(folder)?;
-            let done = work(folder);
+        self.reading(scope, move |disk, folder| {
+            file::create_folder(disk, folder)?;
+            let done = work(disk, folder);
             drop(alone);
             done
         })
@@ -65,28 +72,30 @@ fn only_shared(scope: &Scope) -> Result<(), MemoryError> {
     }
 }
 
-fn facts(folder: &Path) -> Result<Facts, MemoryError> {
-    let read = file::read(&folder.join("MEMORY.md"))?.unwrap_or_default();
+fn facts(disk: &dyn Disk, folder: &Path) -> Result<Facts, MemoryError> {
+    let read = file::read(disk, &folder.join("MEMORY.md"))?.unwrap_or_default();
     Ok(Facts { revision: Revision(read.fingerprint), text: read.text })
 }
 
-fn note(folder: &Path, date: NaiveDate) -> Result<Option<DayNote>, MemoryError> {
-    let read = file::read(&folder.join(date.format("%Y-%m-%d.md").to_string()))?;
+fn note(disk: &dyn Disk, folder: &Path, date: NaiveDate) -> Result<Option<DayNote>, MemoryError> {
+    let read = file::read(disk, &folder.join(date.format("%Y-%m-%d.md").to_string()))?;
     Ok(read.map(|read| DayNote { date, text: read.text }))
 }
 
 /// The days with a note between `first` and `last`, the newest first.
-fn noted_days(folder: &Path, first: NaiveDate, last: NaiveDate) -> Result<Vec<NaiveDate>, MemoryError> {
-    let entries = match std::fs::read_dir(folder) {
+fn noted_days(
+    disk: &dyn Disk,
+    folder: &Path,
+    first: NaiveDate,
+    last: NaiveDate,
+) -> Result<Vec<NaiveDate>, MemoryError> {
+    let files = match disk.list(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(file::failed("list", folder))?,
+        files => files.map_err(file::failed("list", folder))?,
     };
-    let mut days = Vec::new();
-    for entry in entries {
-        let name = entry.map_err(file::failed("list", folder))?.file_name();
-        let date = name.to_str().and_then(|name| NaiveDate::parse_from_str(name, "%Y-%m-%d.md").ok());
-        days.extend(date.filter(|date| (first..=last).contains(date)));
-    }
+    let date_of = |file: &PathBuf| NaiveDate::parse_from_str(file.file_name()?.to_str()?, "%Y-%m-%d.md").ok();
+    let dates = files.iter().filter_map(date_of);
+    let mut days: Vec<NaiveDate> = dates.filter(|date| (first..=last).contains(date)).collect();
     days.sort_unstable_by(|a, b| b.cmp(a));
     Ok(days)
 }
@@ -98,37 +107,37 @@ impl MemoryStore for MarkdownStore {
     }
 
     async fn replace_facts(&self, scope: &Scope, text: String, base: Revision) -> Result<Revision, MemoryError> {
-        self.writing(scope, move |folder| {
-            let current = facts(folder)?;
+        self.writing(scope, move |disk, folder| {
+            let current = facts(disk, folder)?;
             if current.revision != base {
                 return Err(MemoryError::Changed);
             }
             if current.text != text {
-                file::replace(&folder.join("MEMORY.md"), text.as_bytes())?;
+                file::replace(disk, &folder.join("MEMORY.md"), text.as_bytes())?;
             }
-            Ok(facts(folder)?.revision)
+            Ok(facts(disk, folder)?.revision)
         })
         .await
     }
 
     async fn append_history(&self, scope: &Scope, at: Timestamp, entry: &str) -> Result<(), MemoryError> {
         let entry = entry.trim_end().to_owned();
-        self.writing(scope, move |folder| history::append(folder, &at, &entry)).await
+        self.writing(scope, move |disk, folder| history::append(disk, folder, &at, &entry)).await
     }
 
     async fn day_note(&self, scope: &Scope, date: NaiveDate) -> Result<Option<DayNote>, MemoryError> {
-        self.reading(scope, move |folder| note(folder, date)).await
+        self.reading(scope, move |disk, folder| note(disk, folder, date)).await
     }
 
     async fn recent(&self, scope: &Scope, days: u32) -> Result<Vec<DayNote>, MemoryError> {
-        self.reading(scope, move |folder| {
+        self.reading(scope, move |disk, folder| {
             let Some(before) = days.checked_sub(1) else {
                 return Ok(Vec::new());
             };
             let today = Local::now().date_naive();
             let first = today.checked_sub_days(Days::new(before.into())).unwrap_or(NaiveDate::MIN);
-            let days = noted_days(folder, first, today)?;
-            days.into_iter().filter_map(|date| note(folder, date).transpose()).collect()
+            let days = noted_days(disk, folder, first, today)?;
+            days.into_iter().filter_map(|date| note(disk, folder, date).transpose()).collect()
         })
         .await
     }

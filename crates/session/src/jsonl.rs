@@ -8,16 +8,16 @@
 //! Appends to one session are serialised here and, by a file lock, over processes; sessions do
 //! not wait for each other.
 
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use nanobot_disk::{Access, Disk, DiskFile, LocalDisk, Stamp, create_folders};
 use nanobot_types::SessionKey;
 
-use crate::disk::{self, Stamp};
+use crate::files;
 use crate::line;
 use crate::listing;
 use crate::paths::{Location, SessionPaths};
@@ -45,14 +45,19 @@ pub struct JsonlStore {
 
 #[derive(Debug)]
 struct Shared {
+    disk: Arc<dyn Disk>,
     paths: SessionPaths,
     bytes_read: AtomicU64,
+    /// Folders whose own names were made durable.
+    durable_folders: Mutex<Vec<PathBuf>>,
 }
 
 /// What is remembered of one session.
 #[derive(Debug, Default)]
 struct Slot {
     known: Option<Known>,
+    /// The file was put in its place, and it is not known whether its name is durable.
+    unnamed: bool,
     /// Unreadable lines are reported once.
     reported: bool,
 }
@@ -72,7 +77,14 @@ impl JsonlStore {
     /// A store over `paths`. Nothing is read or made before it is used.
     #[must_use]
     pub fn new(paths: SessionPaths) -> Self {
-        Self { shared: Arc::new(Shared { paths, bytes_read: AtomicU64::new(0) }), slots: Slots::default() }
+        Self::on(Arc::new(LocalDisk), paths)
+    }
+
+    /// The same on another disk.
+    #[must_use]
+    pub fn on(disk: Arc<dyn Disk>, paths: SessionPaths) -> Self {
+        let shared = Shared { disk, paths, bytes_read: AtomicU64::new(0), durable_folders: Mutex::default() };
+        Self { shared: Arc::new(shared), slots: Slots::default() }
     }
 
     /// Bytes of session files read so far, to hold the promise of [`ReadFrom::Cursor`] against.
@@ -113,7 +125,7 @@ impl SessionStore for JsonlStore {
 
     async fn list(&self) -> Result<Vec<SessionInfo>, SessionError> {
         let shared = self.shared.clone();
-        let done = tokio::task::spawn_blocking(move || listing::list(&shared.paths, &shared.bytes_read));
+        let done = tokio::task::spawn_blocking(move || listing::list(&*shared.disk, &shared.paths, &shared.bytes_read));
         done.await.map_err(|error| SessionError::Store {
             path: self.shared.paths.sessions.clone(),
             source: io::Error::other(error),
@@ -137,14 +149,14 @@ impl Session<'_> {
             Location::Here(path) | Location::Legacy { old: path, .. } => path,
         };
         let failed = |source| self.failed("read", &path, source);
-        let file = File::open(&path).map_err(failed)?;
-        let known = self.refresh(slot, &path, &file).map_err(failed)?.clone();
+        let file = self.shared.disk.open(&path, Access::Read).map_err(failed)?;
+        let known = self.refresh(slot, &path, &*file).map_err(failed)?.clone();
         let start = match from {
             ReadFrom::Cursor => known.state.cursor,
             ReadFrom::Seq(seq) => seq,
         };
         let (records, unreadable) =
-            scan::records(&file, known.stamp.length, known.head, start, &self.shared.bytes_read).map_err(failed)?;
+            scan::records(&*file, known.stamp.length, known.head, start, &self.shared.bytes_read).map_err(failed)?;
         self.report(slot, &path, unreadable);
         Ok(SessionView {
             head: known.head,
@@ -158,46 +170,79 @@ impl Session<'_> {
     fn append(&self, slot: &mut Slot, head: Seq, entries: &[Entry]) -> Result<Seq, SessionError> {
         let path = match self.locate(slot)? {
             Location::Here(path) => path,
-            Location::Legacy { old, target } => {
-                disk::migrate(&old, &target).map_err(|source| self.failed("move", &old, source))?;
-                target
-            }
+            Location::Legacy { old, target } => self.bring(slot, &old, target)?,
             Location::Nowhere { target } => {
                 self.check(head, Seq(0))?;
+                if entries.is_empty() {
+                    return Ok(head);
+                }
                 target
             }
         };
-        if entries.is_empty() && !path.exists() {
-            return Ok(head);
-        }
+        let disk = &*self.shared.disk;
         let failed = |source| self.failed("write", &path, source);
-        if let Some(folder) = path.parent() {
-            disk::create_folder(folder).map_err(failed)?;
-        }
-        let mut file = disk::open_for_append(&path).map_err(failed)?;
-        let mut known = self.refresh(slot, &path, &file).map_err(failed)?.clone();
+        self.create_folder(&path).map_err(failed)?;
+        let mut file = disk.open(&path, Access::Append).map_err(failed)?;
+        file.lock().map_err(failed)?;
+        let mut known = self.refresh(slot, &path, &*file).map_err(failed)?.clone();
         self.check(head, known.head)?;
         if entries.is_empty() {
             return Ok(head);
         }
         let length = known.stamp.length;
         if let Ending::Torn(torn) = known.ending {
-            disk::keep_torn(&path, &file, length, torn).map_err(failed)?;
+            files::keep_torn(disk, &path, &*file, length.saturating_sub(torn)).map_err(failed)?;
         }
         let bytes = self.encode(&mut known, entries)?;
+        if length == 0 || slot.unnamed {
+            // Before anything is in it, so that a file with something in it has a durable name.
+            self.sync_names(&path).map_err(failed)?;
+            slot.unnamed = false;
+        }
         // Until the write is known to have worked, nothing is known.
         slot.known = None;
-        disk::append(&mut file, &bytes, length).map_err(failed)?;
-        if length == 0
-            && let Some(folder) = path.parent()
-        {
-            disk::sync_folder(folder).map_err(failed)?;
-        }
-        if let Ok(metadata) = file.metadata() {
-            known.stamp = Stamp::of(&metadata);
+        nanobot_disk::append(&mut *file, &bytes, length).map_err(failed)?;
+        if let Ok(stamp) = file.stamp() {
+            known.stamp = stamp;
             slot.known = Some(known.clone());
         }
         Ok(known.head)
+    }
+
+    /// Brings a file of an old layout to its new place, if nobody else did meanwhile; the old one
+    /// stays under another name. Where it is now.
+    fn bring(&self, slot: &mut Slot, old: &Path, target: PathBuf) -> Result<PathBuf, SessionError> {
+        let disk = &*self.shared.disk;
+        let failed = |source| self.failed("move", old, source);
+        let opened = disk.open(old, Access::Read).and_then(|file| file.lock().map(|()| file));
+        if let Location::Here(path) = self.find()? {
+            return Ok(path);
+        }
+        let file = opened.map_err(failed)?;
+        self.create_folder(&target).map_err(failed)?;
+        files::put_copy(disk, &*file, &target).map_err(failed)?;
+        slot.unnamed = true;
+        self.sync_names(&target).map_err(failed)?;
+        slot.unnamed = false;
+        files::put_away(disk, old);
+        tracing::info!(from = %old.display(), to = %target.display(), "session moved from its old place");
+        Ok(target)
+    }
+
+    fn create_folder(&self, path: &Path) -> io::Result<()> {
+        path.parent().map_or(Ok(()), |folder| create_folders(&*self.shared.disk, folder))
+    }
+
+    /// Makes the name of a file durable, and once that of its folder.
+    fn sync_names(&self, path: &Path) -> io::Result<()> {
+        files::sync_names(&*self.shared.disk, path)?;
+        let Some(folder) = path.parent() else { return Ok(()) };
+        let folders = || self.shared.durable_folders.lock().unwrap_or_else(PoisonError::into_inner);
+        if !folders().iter().any(|durable| durable == folder) {
+            files::sync_names(&*self.shared.disk, folder)?;
+            folders().push(folder.to_owned());
+        }
+        Ok(())
     }
 
     /// The lines of `entries`, and `known` as it is behind them.
@@ -235,19 +280,24 @@ impl Session<'_> {
     }
 
     fn locate(&self, slot: &Slot) -> Result<Location, SessionError> {
-        let paths = &self.shared.paths;
+        let Shared { disk, paths, .. } = self.shared;
         if let Some(known) = &slot.known
             && !paths.is_legacy(&known.path)
-            && known.path.exists()
+            && disk.exists(&known.path).map_err(|source| self.failed("find", &known.path, source))?
         {
             return Ok(Location::Here(known.path.clone()));
         }
-        paths.locate(self.key).map_err(|source| self.failed("find", &paths.sessions, source))
+        self.find()
+    }
+
+    fn find(&self) -> Result<Location, SessionError> {
+        let Shared { disk, paths, .. } = self.shared;
+        paths.locate(&**disk, self.key).map_err(|source| self.failed("find", &paths.sessions, source))
     }
 
     /// What is known of an open file, read from it only if it is not as it was left.
-    fn refresh<'s>(&self, slot: &'s mut Slot, path: &Path, file: &File) -> io::Result<&'s Known> {
-        let stamp = Stamp::of(&file.metadata()?);
+    fn refresh<'s>(&self, slot: &'s mut Slot, path: &Path, file: &dyn DiskFile) -> io::Result<&'s Known> {
+        let stamp = file.stamp()?;
         if slot.known.as_ref().is_none_or(|known| known.path != path || known.stamp != stamp) {
             let survey = scan::survey(file, stamp.length, &self.shared.bytes_read)?;
             self.report(slot, path, survey.unreadable);

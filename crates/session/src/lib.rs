@@ -5,10 +5,10 @@
 //! repair appends, and rewinding appends that something is undone. A [`Seq`] counts message lines only, so that it is the number the Python
 //! program calls `last_consolidated`.
 
-mod disk;
 mod display;
 mod entry;
 mod error;
+mod files;
 mod fork;
 mod in_memory;
 mod jsonl;

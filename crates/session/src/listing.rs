@@ -1,11 +1,11 @@
 //! All sessions of a store, each read from its end.
 
 use std::collections::HashSet;
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 
+use nanobot_disk::{Access, Disk};
 use nanobot_types::{Map, SessionKey, Timestamp};
 
 use crate::paths::{SessionPaths, key_of_file};
@@ -14,13 +14,17 @@ use crate::{SessionError, SessionInfo};
 
 /// The sessions of all folders, the latest first. Of two files of one session the one that is
 /// read and written counts.
-pub(crate) fn list(paths: &SessionPaths, bytes_read: &AtomicU64) -> Result<Vec<SessionInfo>, SessionError> {
+pub(crate) fn list(
+    disk: &dyn Disk,
+    paths: &SessionPaths,
+    bytes_read: &AtomicU64,
+) -> Result<Vec<SessionInfo>, SessionError> {
     let mut seen = HashSet::new();
     let mut sessions = Vec::new();
     for folder in paths.folders() {
         let failed = |source| SessionError::Store { path: folder.to_owned(), source };
-        for path in files(folder).map_err(failed)? {
-            if let Some(info) = describe(&path, bytes_read)
+        for path in files(disk, folder).map_err(failed)? {
+            if let Some(info) = describe(disk, &path, bytes_read)
                 && seen.insert(info.key.clone())
             {
                 sessions.push(info);
@@ -31,17 +35,16 @@ pub(crate) fn list(paths: &SessionPaths, bytes_read: &AtomicU64) -> Result<Vec<S
     Ok(sessions)
 }
 
-fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let entries = match std::fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
-    };
-    entries.map(|entry| Ok(entry?.path())).collect()
+fn files(disk: &dyn Disk, folder: &Path) -> io::Result<Vec<PathBuf>> {
+    match disk.list(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        listed => listed,
+    }
 }
 
-fn describe(path: &Path, bytes_read: &AtomicU64) -> Option<SessionInfo> {
+fn describe(disk: &dyn Disk, path: &Path, bytes_read: &AtomicU64) -> Option<SessionInfo> {
     let named: SessionKey = key_of_file(path, None)?;
-    match survey(path, bytes_read) {
+    match survey(disk, path, bytes_read) {
         Ok((survey, modified)) => Some(SessionInfo {
             key: key_of_file(path, survey.key.as_ref()).unwrap_or(named),
             created_at: survey.state.created_at,
@@ -56,9 +59,9 @@ fn describe(path: &Path, bytes_read: &AtomicU64) -> Option<SessionInfo> {
     }
 }
 
-fn survey(path: &Path, bytes_read: &AtomicU64) -> io::Result<(scan::Survey, Option<Timestamp>)> {
-    let file = File::open(path)?;
-    let metadata = file.metadata()?;
-    let modified = metadata.modified().ok().map(|time| chrono::DateTime::<chrono::Local>::from(time).fixed_offset());
-    Ok((scan::survey(&file, metadata.len(), bytes_read)?, modified))
+fn survey(disk: &dyn Disk, path: &Path, bytes_read: &AtomicU64) -> io::Result<(scan::Survey, Option<Timestamp>)> {
+    let file = disk.open(path, Access::Read)?;
+    let stamp = file.stamp()?;
+    let modified = stamp.modified.map(|time| chrono::DateTime::<chrono::Local>::from(time).fixed_offset());
+    Ok((scan::survey(&*file, stamp.length, bytes_read)?, modified))
 }

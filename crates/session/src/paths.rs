@@ -5,12 +5,12 @@
 //! the key gets its base64url name instead. A file whose metadata names a key that could never
 //! have that name was renamed by a person: the name decides then.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use nanobot_disk::{Access, Disk, read_to_end};
 use nanobot_types::SessionKey;
 
 use crate::line::{self, Line};
@@ -57,20 +57,20 @@ impl SessionPaths {
     }
 
     /// The file of a session.
-    pub(crate) fn locate(&self, key: &SessionKey) -> io::Result<Location> {
+    pub(crate) fn locate(&self, disk: &dyn Disk, key: &SessionKey) -> io::Result<Location> {
         let encoded = encoded_name(key);
         let escaped = escaped_name(key);
         if let Some(external) = &self.external
-            && let Some(found) = existing(external.join(&encoded))?
+            && let Some(found) = existing(disk, external.join(&encoded))?
         {
             return Ok(Location::Here(found));
         }
-        if let Some(found) = existing(self.sessions.join(&encoded))? {
+        if let Some(found) = existing(disk, self.sessions.join(&encoded))? {
             return Ok(Location::Here(found));
         }
         let plain = self.sessions.join(&escaped);
-        let taken = plain.try_exists()?;
-        if taken && belongs(&plain, key)? {
+        let taken = disk.exists(&plain)?;
+        if taken && belongs(disk, &plain, key)? {
             return Ok(Location::Here(plain));
         }
         let target = match &self.external {
@@ -80,8 +80,8 @@ impl SessionPaths {
         };
         if let Some(legacy) = &self.legacy {
             for name in [Some(escaped), dingtalk_name(key)].into_iter().flatten() {
-                if let Some(old) = existing(legacy.join(name))?
-                    && belongs(&old, key)?
+                if let Some(old) = existing(disk, legacy.join(name))?
+                    && belongs(disk, &old, key)?
                 {
                     return Ok(Location::Legacy { old, target });
                 }
@@ -112,8 +112,8 @@ pub(crate) enum Location {
     Nowhere { target: PathBuf },
 }
 
-fn existing(path: PathBuf) -> io::Result<Option<PathBuf>> {
-    Ok(path.try_exists()?.then_some(path))
+fn existing(disk: &dyn Disk, path: PathBuf) -> io::Result<Option<PathBuf>> {
+    Ok(disk.exists(&path)?.then_some(path))
 }
 
 /// The external store of a workspace, unless its marker says that it belongs to another workspace
@@ -142,8 +142,8 @@ fn external_store(workspace: &Path, sessions: &Path) -> Option<PathBuf> {
 }
 
 /// Whether the file at `path`, which has the escaped name of `key`, is the session of `key`.
-fn belongs(path: &Path, key: &SessionKey) -> io::Result<bool> {
-    let Some(inside) = stored_key(path)? else {
+fn belongs(disk: &dyn Disk, path: &Path, key: &SessionKey) -> io::Result<bool> {
+    let Some(inside) = stored_key(disk, path)? else {
         return Ok(true);
     };
     if inside == *key {
@@ -161,9 +161,8 @@ fn belongs(path: &Path, key: &SessionKey) -> io::Result<bool> {
 }
 
 /// The key on the first metadata line near the beginning.
-fn stored_key(path: &Path) -> io::Result<Option<SessionKey>> {
-    let mut beginning = Vec::new();
-    File::open(path)?.take(KEY_WINDOW).read_to_end(&mut beginning)?;
+fn stored_key(disk: &dyn Disk, path: &Path) -> io::Result<Option<SessionKey>> {
+    let beginning = read_to_end(&*disk.open(path, Access::Read)?, 0, KEY_WINDOW)?;
     Ok(beginning.split(|byte| *byte == b'\n').find_map(|bytes| match line::parse(bytes) {
         Line::State(state) => state.key,
         _ => None,
@@ -224,26 +223,25 @@ fn fingerprint(text: &str) -> u64 {
 }
 
 /// A free name beside `path`: `<path>.<what>-<time>`.
-pub(crate) fn beside(path: &Path, what: &str) -> PathBuf {
+pub(crate) fn beside(disk: &dyn Disk, path: &Path, what: &str) -> io::Result<PathBuf> {
     let time = chrono::Local::now().format("%Y%m%dT%H%M%S");
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{what}-{time}"));
-    let first = path.with_file_name(&name);
-    if !first.exists() {
-        return first;
+    let mut candidate = path.with_file_name(&name);
+    let mut number = 0_u32;
+    while disk.exists(&candidate)? {
+        number += 1;
+        let mut name = name.clone();
+        name.push(format!("-{number}"));
+        candidate = path.with_file_name(name);
     }
-    (1..)
-        .map(|number: u32| {
-            let mut name = name.clone();
-            name.push(format!("-{number}"));
-            path.with_file_name(name)
-        })
-        .find(|candidate| !candidate.exists())
-        .unwrap_or(first)
+    Ok(candidate)
 }
 
 #[cfg(test)]
 mod tests {
+    use nanobot_disk::LocalDisk;
+
     use super::*;
 
     fn key(text: &str) -> SessionKey {
@@ -291,13 +289,13 @@ mod tests {
             SessionPaths { sessions: sessions.clone(), legacy: Some(legacy.clone()), external: Some(external.clone()) };
         let a = key("t:1");
         let canonical = external.join(encoded_name(&a));
-        assert_eq!(paths.locate(&a).unwrap(), Location::Nowhere { target: canonical.clone() });
+        assert_eq!(paths.locate(&LocalDisk, &a).unwrap(), Location::Nowhere { target: canonical.clone() });
         let old = legacy.join("t_1.jsonl");
         std::fs::write(&old, "").unwrap();
-        assert_eq!(paths.locate(&a).unwrap(), Location::Legacy { old, target: canonical.clone() });
+        assert_eq!(paths.locate(&LocalDisk, &a).unwrap(), Location::Legacy { old, target: canonical.clone() });
         for path in [sessions.join("t_1.jsonl"), sessions.join(encoded_name(&a)), canonical] {
             std::fs::write(&path, "").unwrap();
-            assert_eq!(paths.locate(&a).unwrap(), Location::Here(path));
+            assert_eq!(paths.locate(&LocalDisk, &a).unwrap(), Location::Here(path));
         }
     }
 
@@ -307,9 +305,12 @@ mod tests {
         let paths = SessionPaths::only(root.path());
         let taken = root.path().join("a_b_c.jsonl");
         std::fs::write(&taken, "{\"_type\":\"metadata\",\"key\":\"a:b_c\"}\n").unwrap();
-        assert_eq!(paths.locate(&key("a:b_c")).unwrap(), Location::Here(taken));
+        assert_eq!(paths.locate(&LocalDisk, &key("a:b_c")).unwrap(), Location::Here(taken));
         let other = key("a_b:c");
-        assert_eq!(paths.locate(&other).unwrap(), Location::Nowhere { target: root.path().join(encoded_name(&other)) });
+        assert_eq!(
+            paths.locate(&LocalDisk, &other).unwrap(),
+            Location::Nowhere { target: root.path().join(encoded_name(&other)) }
+        );
     }
 
     #[test]
@@ -320,7 +321,7 @@ mod tests {
         let old = root.path().join("dingtalk_cid9.jsonl");
         std::fs::write(&old, "{\"_type\":\"metadata\",\"created_at\":\"2026-02-01T00:00:00\"}\n").unwrap();
         let target = root.path().join("sessions/dingtalk_group_cid9.jsonl");
-        assert_eq!(paths.locate(&key("dingtalk:group:cid9")).unwrap(), Location::Legacy { old, target });
+        assert_eq!(paths.locate(&LocalDisk, &key("dingtalk:group:cid9")).unwrap(), Location::Legacy { old, target });
     }
 
     #[test]

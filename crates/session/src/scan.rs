@@ -4,9 +4,10 @@
 //! last such line. Every move of the cursor is such a line too: what lies before the cursor never
 //! has to be read. A file without one, as the Python program leaves it, is read whole.
 
-use std::fs::File;
 use std::io;
 use std::sync::atomic::AtomicU64;
+
+use nanobot_disk::DiskFile;
 
 use crate::line::{self, Line};
 use crate::state::State;
@@ -38,7 +39,7 @@ pub(crate) struct Survey {
     pub(crate) unreadable: u64,
 }
 
-pub(crate) fn survey(file: &File, length: u64, bytes_read: &AtomicU64) -> io::Result<Survey> {
+pub(crate) fn survey(file: &dyn DiskFile, length: u64, bytes_read: &AtomicU64) -> io::Result<Survey> {
     let mut last = None;
     let mut counted = false;
     let mut head = 0_u64;
@@ -82,7 +83,7 @@ pub(crate) fn survey(file: &File, length: u64, bytes_read: &AtomicU64) -> io::Re
 
 /// The entries at and behind `from`, and how many lines among them could not be read.
 pub(crate) fn records(
-    file: &File,
+    file: &dyn DiskFile,
     length: u64,
     head: Seq,
     from: Seq,

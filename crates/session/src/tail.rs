@@ -3,9 +3,10 @@
 //! Memory holds one block and one line; a line longer than [`LINE_LIMIT`] is passed over without
 //! being held.
 
-use std::fs::File;
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use nanobot_disk::{DiskFile, read_some};
 
 const BLOCK: u64 = 32 * 1024;
 
@@ -16,7 +17,7 @@ const LINE_LIMIT: usize = 64 * 1024 * 1024;
 /// newline: empty in a file that was written in good order.
 #[derive(Debug)]
 pub(crate) struct LinesBackwards<'a> {
-    file: &'a File,
+    file: &'a dyn DiskFile,
     bytes_read: &'a AtomicU64,
     /// Where the bytes begin that were not read yet.
     position: u64,
@@ -30,7 +31,7 @@ pub(crate) struct LinesBackwards<'a> {
 
 impl<'a> LinesBackwards<'a> {
     /// Begins at `length`. Every byte read is added to `bytes_read`.
-    pub(crate) fn new(file: &'a File, length: u64, bytes_read: &'a AtomicU64) -> Self {
+    pub(crate) fn new(file: &'a dyn DiskFile, length: u64, bytes_read: &'a AtomicU64) -> Self {
         Self { file, bytes_read, position: length, block: Vec::new(), pieces: Vec::new(), length: 0, at_start: false }
     }
 
@@ -38,8 +39,9 @@ impl<'a> LinesBackwards<'a> {
         let size = self.position.min(BLOCK);
         self.position -= size;
         self.block = vec![0; usize::try_from(size).map_err(io::Error::other)?];
-        self.file.seek(SeekFrom::Start(self.position))?;
-        self.file.read_exact(&mut self.block)?;
+        if read_some(self.file, self.position, &mut self.block)? < self.block.len() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
         self.bytes_read.fetch_add(size, Ordering::Relaxed);
         Ok(())
     }
@@ -102,15 +104,16 @@ impl Iterator for LinesBackwards<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
+    use nanobot_disk::{Access, Disk as _, LocalDisk};
 
     use super::*;
 
     fn lines(bytes: &[u8]) -> Vec<Vec<u8>> {
-        let mut file = tempfile::tempfile().unwrap();
-        file.write_all(bytes).unwrap();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), bytes).unwrap();
+        let file = LocalDisk.open(file.path(), Access::Read).unwrap();
         let counter = AtomicU64::new(0);
-        let lines: Vec<Vec<u8>> = LinesBackwards::new(&file, bytes.len() as u64, &counter)
+        let lines: Vec<Vec<u8>> = LinesBackwards::new(&*file, bytes.len() as u64, &counter)
             .map(|line| match line.unwrap() {
                 RawLine::Bytes(bytes) => bytes,
                 RawLine::TooLong(_) => panic!("too long"),

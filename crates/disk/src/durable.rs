@@ -1,0 +1,130 @@
+//! What is built from the operations of a disk.
+
+use std::io;
+use std::path::Path;
+
+use crate::{Disk, DiskFile};
+
+const BLOCK: usize = 64 * 1024;
+
+/// Writes all of it behind the end.
+///
+/// # Errors
+/// The platform's; some of it may be written then.
+pub fn write_all(file: &mut dyn DiskFile, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match file.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Writes behind the end, which is at `length`, and syncs once. What is written of it when that
+/// fails is taken back, if the disk lets it.
+///
+/// # Errors
+/// The platform's.
+pub fn append(file: &mut dyn DiskFile, bytes: &[u8], length: u64) -> io::Result<()> {
+    write_all(file, bytes).and_then(|()| file.sync()).map_err(|error| match file.truncate(length) {
+        Ok(()) => error,
+        Err(_) => io::Error::new(error.kind(), format!("{error}; what was written of it is still there")),
+    })
+}
+
+/// Reads into `buffer` from a position until it is full or the file ends: how many bytes.
+///
+/// # Errors
+/// The platform's.
+pub fn read_some(file: &dyn DiskFile, position: u64, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(position + filled as u64, rest) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// What lies between `position` and the end, at most `limit` bytes.
+///
+/// # Errors
+/// The platform's.
+pub fn read_to_end(file: &dyn DiskFile, position: u64, limit: u64) -> io::Result<Vec<u8>> {
+    let length = file.stamp()?.length.saturating_sub(position).min(limit);
+    let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
+    let read = read_some(file, position, &mut bytes)?;
+    bytes.truncate(read);
+    Ok(bytes)
+}
+
+/// Appends what lies behind `position` in a file to another, and syncs that.
+///
+/// # Errors
+/// The platform's; the other file holds some of it then.
+pub fn copy(from: &dyn DiskFile, mut position: u64, to: &mut dyn DiskFile) -> io::Result<()> {
+    let mut block = vec![0; BLOCK];
+    loop {
+        let read = read_some(from, position, &mut block)?;
+        let Some(bytes) = block.get(..read).filter(|bytes| !bytes.is_empty()) else {
+            return to.sync();
+        };
+        write_all(to, bytes)?;
+        position += read as u64;
+    }
+}
+
+/// Makes a folder and everything above it. The names of folders that it makes are durable when
+/// it returns; see [`Disk::sync_folder`] about one that was there.
+///
+/// # Errors
+/// The platform's.
+pub fn create_folders(disk: &dyn Disk, folder: &Path) -> io::Result<()> {
+    if folder.as_os_str().is_empty() || disk.exists(folder)? {
+        return Ok(());
+    }
+    let Some(parent) = folder.parent() else { return Ok(()) };
+    create_folders(disk, parent)?;
+    match disk.create_folder(folder) {
+        // Somebody else was faster.
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => disk.sync_folder(parent),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Access, LocalDisk};
+
+    use super::*;
+
+    #[test]
+    fn what_is_appended_is_read_and_copied() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("a/b");
+        create_folders(&LocalDisk, &folder).unwrap();
+        create_folders(&LocalDisk, &folder).unwrap();
+        let path = folder.join("log");
+        let text = "x".repeat(BLOCK + 7);
+        for (length, part) in [(0, "head "), (5, text.as_str())] {
+            let mut file = LocalDisk.open(&path, Access::Append).unwrap();
+            file.lock().unwrap();
+            assert_eq!(file.stamp().unwrap().length, length);
+            append(&mut *file, part.as_bytes(), length).unwrap();
+        }
+        let file = LocalDisk.open(&path, Access::Read).unwrap();
+        let mut twin = LocalDisk.open(&folder.join("twin"), Access::New).unwrap();
+        copy(&*file, 5, &mut *twin).unwrap();
+        assert_eq!(std::fs::read_to_string(folder.join("twin")).unwrap(), text);
+        assert_eq!(read_to_end(&*file, 3, 4).unwrap(), b"d xx");
+        assert_eq!(read_to_end(&*file, 1 << 40, 4).unwrap(), b"");
+        let taken = LocalDisk.open(&path, Access::New).unwrap_err();
+        assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
+    }
+}
