@@ -9,6 +9,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use nanobot_testkit::{ModelServer, Reply};
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::pty::{OpenptyResult, Winsize, openpty};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::termios::{LocalFlags, Termios, tcgetattr};
@@ -32,10 +33,27 @@ struct Screen {
     before: Termios,
 }
 
+/// Nobody watches any more.
+impl Drop for Screen {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            drop(self.child.kill());
+            drop(self.child.wait());
+        }
+    }
+}
+
+/// Both ends of a terminal; no program inherits the keyboard.
+fn terminal() -> OpenptyResult {
+    let size = Winsize { ws_row: 24, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+    let ends = openpty(Some(&size), None).unwrap();
+    fcntl(&ends.master, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).unwrap();
+    ends
+}
+
 impl Screen {
     fn open(home: &Home, arguments: &[&str]) -> Self {
-        let size = Winsize { ws_row: 24, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
-        let OpenptyResult { master, slave } = openpty(Some(&size), None).unwrap();
+        let OpenptyResult { master, slave } = terminal();
         let stdio = || Stdio::from(slave.try_clone().unwrap());
         let before = tcgetattr(&slave).unwrap();
         let child = home.program().args(arguments).stdin(stdio()).stdout(stdio()).stderr(stdio()).spawn().unwrap();
@@ -236,8 +254,7 @@ fn an_existing_configuration_is_replaced_only_if_one_says_so() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dumb_terminal_gets_plain_lines() {
     let home = Home::new();
-    let size = Winsize { ws_row: 24, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
-    let OpenptyResult { master, slave } = openpty(Some(&size), None).unwrap();
+    let OpenptyResult { master, slave } = terminal();
     let stdio = || Stdio::from(slave.try_clone().unwrap());
     let mut command = home.program();
     command.env("TERM", "dumb").args(["agent", "--demo"]);
