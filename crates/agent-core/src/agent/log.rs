@@ -51,14 +51,22 @@ impl SessionLog {
         }
     }
 
-    /// Whether the turn's own chat was written to by the `message` tool.
+    /// Whether the `message` tool wrote to the turn's own chat since a person last said something.
     pub(super) fn answered_here(&self) -> bool {
         self.answered_here
     }
 
     /// Takes note of a step.
     pub(super) fn note(&mut self, message: &ChatMessage) {
-        let ChatMessage::Tool(result) = message else { return };
+        let result = match message {
+            // Whatever was sent before it did not answer this one.
+            ChatMessage::User(_) => {
+                self.answered_here = false;
+                return;
+            }
+            ChatMessage::Tool(result) => result,
+            ChatMessage::System { .. } | ChatMessage::Assistant(_) => return,
+        };
         let is_message = result.name.as_ref().is_some_and(|name| name.as_str() == MessageTool::NAME);
         if is_message && message_tool::reached(&message.text(), &self.channel, &self.chat_id) {
             self.answered_here = true;

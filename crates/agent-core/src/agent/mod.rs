@@ -257,6 +257,19 @@ impl Agent {
         Ok(TurnReport { trace, ended, visible, stream: outcome.stream })
     }
 
+    /// Steps that the journal has of a message's turn behind the message itself; as many as there
+    /// can be when the turn ended. A turn that was interrupted again and again comes further each
+    /// time, one that brings the program down does not.
+    pub(crate) async fn steps_behind(&self, session: &SessionKey, inbound: &MessageId) -> u32 {
+        match self.sessions.read(session, ReadFrom::Cursor).await {
+            Ok(view) => opening::steps_behind(&view, inbound),
+            Err(error) => {
+                tracing::warn!(%error, session = %session, "the journal of a turn cannot be read now");
+                0
+            }
+        }
+    }
+
     /// Begins a new conversation in a session: nothing said before is sent to the model again.
     /// Nothing is deleted.
     ///

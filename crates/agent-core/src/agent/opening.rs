@@ -93,6 +93,20 @@ impl Resumed {
     }
 }
 
+/// How far the log got with the turn of a message: the steps behind the message itself. A turn that
+/// ended is as far as it goes.
+pub(super) fn steps_behind(view: &SessionView, inbound: &MessageId) -> u32 {
+    if matches!(view.recorded(inbound), Recorded::Ended(_)) {
+        return u32::MAX;
+    }
+    let messages = view.records.iter().filter_map(|record| match &record.entry {
+        Entry::Message(entry) => Some(entry),
+        _ => None,
+    });
+    let steps = messages.skip_while(|entry| entry.inbound.as_ref() != Some(inbound)).skip(1).count();
+    u32::try_from(steps).unwrap_or(u32::MAX)
+}
+
 /// Steering that records no message twice, and knows which messages the turn took in.
 pub(super) struct FreshSteering<'a> {
     inner: &'a mut dyn Steering,

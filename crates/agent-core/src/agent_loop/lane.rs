@@ -172,7 +172,7 @@ impl Lane {
         if self.state.was_stopped(number) {
             return settle(&[delivery], Settle::Discard("stopped before it began".to_owned())).await;
         }
-        if delivery.attempt > self.shared.settings.attempts {
+        if self.is_hopeless(&delivery).await {
             return self.give_up(delivery).await;
         }
         if matches!(parsed, Parsed::Command(Command::Branch)) {
@@ -260,6 +260,20 @@ impl Lane {
             );
         }
         settle(&[delivery], Settle::RetryIn(self.shared.settings.full_pause)).await;
+    }
+
+    /// Whether it was tried too often. Every step that its turn has recorded is worth one more
+    /// attempt, so that restarts do not use up those of a turn that gets on.
+    async fn is_hopeless(&self, delivery: &Delivery<InboundMessage>) -> bool {
+        let attempts = self.shared.settings.attempts;
+        if delivery.attempt <= attempts {
+            return false;
+        }
+        let steps = match delivery.message.journal_id() {
+            Some(id) => self.shared.agent.steps_behind(&self.session, &id).await,
+            None => 0,
+        };
+        delivery.attempt > attempts.saturating_add(steps)
     }
 
     async fn give_up(&self, delivery: Delivery<InboundMessage>) {

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use nanobot_agent_core::{DirectRequest, Signal, TurnOptions};
-use nanobot_session::TurnOutcome;
+use async_trait::async_trait;
+use nanobot_agent_core::{Agent, DirectRequest, Signal, Steering, TurnFacts, TurnOptions, TurnRequest};
+use nanobot_session::{MessageEntry, TurnOutcome};
 use nanobot_testkit::{Reply, ScriptedCall, ScriptedProvider};
+use nanobot_types::{ChatMessage, DeliveryContext, Map, Origin};
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use crate::world::{Seen, World, line};
 
@@ -143,6 +146,51 @@ async fn a_message_to_the_same_chat_is_the_reply() {
     let sent: Vec<(String, String)> =
         world.outbox.0.lock().unwrap().iter().map(|m| (m.chat_id.to_string(), m.content.clone())).collect();
     assert_eq!(sent, [("direct".into(), "Working on it".into()), ("7".into(), "psst".into())]);
+}
+
+/// Somebody writes once, after the `message` tool has answered the chat.
+struct Late(u32);
+
+#[async_trait]
+impl Steering for Late {
+    async fn take(&mut self) -> Vec<MessageEntry> {
+        self.0 += 1;
+        if self.0 == 2 { vec![MessageEntry::new(ChatMessage::user("and now?"))] } else { Vec::new() }
+    }
+}
+
+async fn run_steered(agent: &Agent, steering: &mut dyn Steering) -> (TurnOutcome, Option<String>) {
+    let facts = TurnFacts {
+        session: "telegram:1".into(),
+        channel: "telegram".into(),
+        chat_id: "1".into(),
+        message_id: Some("9".into()),
+        delivery: DeliveryContext::default(),
+        metadata: Map::new(),
+        origin: Origin::User,
+    };
+    let entry = MessageEntry::new(ChatMessage::user("tell me"));
+    let request = TurnRequest {
+        facts,
+        entry,
+        trace: "t".into(),
+        observer: Arc::new(|_: Signal| {}),
+        cancel: CancellationToken::new(),
+        interrupt: CancellationToken::new(),
+        steering,
+    };
+    let report = agent.run_turn(request).await.unwrap();
+    (report.ended, report.visible)
+}
+
+#[tokio::test]
+async fn what_is_said_after_the_message_tool_answered_is_answered_too() {
+    let world = World::new(ScriptedProvider::scripted([
+        Reply::call("message", &json!({"content": "Working on it"})),
+        Reply::text("Here you are."),
+    ]));
+    let ended = run_steered(&world.agent(), &mut Late(0)).await;
+    assert_eq!(ended, (TurnOutcome::Replied, Some("Here you are.".to_owned())));
 }
 
 #[tokio::test]
