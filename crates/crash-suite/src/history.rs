@@ -138,10 +138,10 @@ pub enum Event {
 /// What a copy of a home did until it came to rest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Continuation {
-    /// Bodies of the requests to the model, by chat.
-    pub asked: BTreeMap<i64, Vec<String>>,
+    /// Bodies of the requests to the model, by chat. Keys are texts, because JSON has no others.
+    pub asked: BTreeMap<String, Vec<String>>,
     /// The messages sent, by chat.
-    pub sent: BTreeMap<i64, Vec<String>>,
+    pub sent: BTreeMap<String, Vec<String>>,
     /// The sessions at the end, by file name.
     pub sessions: BTreeMap<String, Vec<Step>>,
     /// All lines appended by tools.

@@ -32,6 +32,9 @@ struct Arguments {
     /// Where homes are made; those of failed rounds stay there
     #[arg(long, value_name = "DIR")]
     homes: Option<PathBuf>,
+    /// Keep the homes of clean rounds too
+    #[arg(long)]
+    keep: bool,
 }
 
 #[tokio::main]
@@ -48,6 +51,7 @@ async fn main() -> anyhow::Result<ExitCode> {
         jobs: arguments.jobs,
         resume: arguments.resume,
         folder: folder.clone(),
+        keep: arguments.keep,
     };
     let begun = Instant::now();
     let system = Arc::new(Nanobot::new(std::path::absolute(binary)?));

@@ -19,8 +19,8 @@ use crate::system::{Checkpoint, Deed, Endpoints, Row, SessionLog, Standing, Step
 const EFFECTS: &str = "effects.log";
 const LOOKED_AT: &str = "looked-at.txt";
 const DATABASE: [&str; 2] = ["state.db", "state.db-wal"];
-/// Marks the result of a call that was interrupted.
-const UNKNOWN: &str = "outcome unknown after restart";
+/// Marks results of calls that were interrupted: in a turn that went on, and in one that did not.
+const UNKNOWN: [&str; 2] = ["outcome unknown after restart", "interrupted before a result was recorded"];
 
 /// The gateway of this workspace.
 #[derive(Clone, Debug)]
@@ -107,7 +107,7 @@ impl System for Nanobot {
     }
 
     fn is_unknown_outcome(&self, result: &str) -> bool {
-        result.contains(UNKNOWN)
+        UNKNOWN.iter().any(|mark| result.contains(mark))
     }
 
     fn is_success(&self, result: &str) -> bool {

@@ -31,8 +31,10 @@ pub struct Options {
     pub jobs: usize,
     /// A file to note finished rounds in and to go on from.
     pub resume: Option<PathBuf>,
-    /// Where the folders of rounds are made. Those of clean rounds are removed.
+    /// Where the folders of rounds are made.
     pub folder: PathBuf,
+    /// Whether the folders of clean rounds stay there too.
+    pub keep: bool,
 }
 
 /// Runs rounds until there were enough kills. `tell` hears how it stands after every round.
@@ -51,7 +53,8 @@ pub async fn run(
     let mut running = FuturesUnordered::new();
     let begin = |plan: RoundPlan| {
         let (system, round) = (Arc::clone(&system), plan.number);
-        let task = tasks.spawn(async move { judge(system, plan).await });
+        let keep = options.keep;
+        let task = tasks.spawn(async move { judge(system, plan, keep).await });
         async move { (round, task.await.unwrap_or(Err(SuiteError::Panicked { round }))) }
     };
     running.extend(waiting.by_ref().take(options.jobs.max(1)).map(begin));
@@ -70,17 +73,16 @@ fn plans(options: &Options) -> impl Iterator<Item = RoundPlan> + '_ {
     (0..rounds).map(move |number| {
         let kills = options.kills.saturating_sub(number * KILLS_PER_ROUND).min(KILLS_PER_ROUND);
         let folder = options.folder.join(format!("seed-{}-round-{number}", options.seed));
-        // The measured life of a round ends with a kill, and so does the last one.
         RoundPlan { seed: options.seed, number: number.into(), kills, folder }
     })
 }
 
-async fn judge(system: Arc<dyn System>, plan: RoundPlan) -> Result<Report, SuiteError> {
+async fn judge(system: Arc<dyn System>, plan: RoundPlan, keep: bool) -> Result<Report, SuiteError> {
     prepare(&plan.folder)?;
     run_round(Arc::clone(&system), &plan).await?;
     let evidence = Evidence::read(&*system, &plan.folder).await?;
     let report = check(&*system, &evidence);
-    if report.is_clean() {
+    if report.is_clean() && !keep {
         remove_folder(&plan.folder).map_err(SuiteError::file("remove", &plan.folder))?;
     }
     Ok(report)

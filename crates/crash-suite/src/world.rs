@@ -19,7 +19,7 @@ pub(crate) struct World {
     telegram: TelegramFake,
     model: ModelServer,
     history: Option<Arc<History>>,
-    asked: Arc<Mutex<BTreeMap<i64, Vec<String>>>>,
+    asked: Arc<Mutex<BTreeMap<String, Vec<String>>>>,
     seen: Mutex<Seen>,
 }
 
@@ -35,14 +35,14 @@ impl World {
     /// Starts both; what they see goes into the history if there is one.
     pub(crate) async fn start(system: Arc<dyn System>, history: Option<Arc<History>>) -> Result<Self, TestkitError> {
         let telegram = TelegramFake::start().await?;
-        let asked = Arc::new(Mutex::new(BTreeMap::<i64, Vec<String>>::new()));
+        let asked = Arc::new(Mutex::new(BTreeMap::<String, Vec<String>>::new()));
         let (notes, record) = (Arc::clone(&asked), history.clone());
         let model = ModelServer::answering(move |request| {
             let chat = chat_of_request(request).unwrap_or_default();
             let body = String::from_utf8_lossy(&request.http.body).into_owned();
             match &record {
                 Some(history) => history.add(|life| Event::Asked { life, chat, body }),
-                None => notes.lock().unwrap_or_else(PoisonError::into_inner).entry(chat).or_default().push(body),
+                None => notes.lock().unwrap_or_else(PoisonError::into_inner).entry(chat.to_string()).or_default().push(body),
             }
             answer(&*system, request)
         })
@@ -94,16 +94,16 @@ impl World {
     }
 
     /// All messages sent so far, by chat.
-    pub(crate) fn sent(&self) -> BTreeMap<i64, Vec<String>> {
-        let mut chats = BTreeMap::<i64, Vec<String>>::new();
+    pub(crate) fn sent(&self) -> BTreeMap<String, Vec<String>> {
+        let mut chats = BTreeMap::<String, Vec<String>>::new();
         for message in self.telegram.sent() {
-            chats.entry(message.chat_id).or_default().push(message.text);
+            chats.entry(message.chat_id.to_string()).or_default().push(message.text);
         }
         chats
     }
 
     /// All requests so far, by chat, when there is no history.
-    pub(crate) fn asked(&self) -> BTreeMap<i64, Vec<String>> {
+    pub(crate) fn asked(&self) -> BTreeMap<String, Vec<String>> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

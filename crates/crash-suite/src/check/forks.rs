@@ -19,9 +19,9 @@ pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
         }
         let Some((first, others)) = copies.split_first() else { continue };
         for chat in &chats {
-            let next = first.asked.get(chat).and_then(|asked| asked.first());
+            let next = first.asked.get(&chat.to_string()).and_then(|asked| asked.first());
             for other in others {
-                let same = next == other.asked.get(chat).and_then(|asked| asked.first());
+                let same = next == other.asked.get(&chat.to_string()).and_then(|asked| asked.first());
                 findings.expect(RecoveryDeterminism, *life, same, || {
                     format!("chat {chat}: the next requests of two copies differ")
                 });
@@ -51,15 +51,15 @@ fn comparable(facts: &Facts<'_>, life: u32) -> BTreeSet<i64> {
 }
 
 fn difference(first: &Continuation, other: &Continuation, chat: i64) -> Option<String> {
-    if first.asked.get(&chat) != other.asked.get(&chat) {
+    let name = chat.to_string();
+    if first.asked.get(&name) != other.asked.get(&name) {
         return Some(format!("chat {chat}: two copies asked the model different things"));
     }
-    if first.sent.get(&chat) != other.sent.get(&chat) {
+    if first.sent.get(&name) != other.sent.get(&name) {
         return Some(format!("chat {chat}: two copies sent different messages"));
     }
     let session = |copy: &Continuation| {
-        let name = copy.sessions.keys().find(|name| name.contains(&chat.to_string())).cloned();
-        name.and_then(|name| copy.sessions.get(&name).cloned())
+        copy.sessions.iter().find(|(file, _)| file.contains(&name)).map(|(_, steps)| steps.clone())
     };
     (session(first) != session(other)).then(|| format!("chat {chat}: the sessions of two copies differ"))
 }
