@@ -5,12 +5,16 @@
 //! resumes what a crash interrupted; [`Agent::process_direct`] needs no bus, no configuration
 //! file and no channel. [`AgentLoop`] connects an agent to a bus: it routes messages into lanes,
 //! obeys commands, and publishes replies.
+//!
+//! [`replay_session`] runs all of this over a recorded session, offline, and says where it goes
+//! another way than it went then.
 
 mod agent;
 mod agent_loop;
 mod engine;
 mod error;
 mod message_tool;
+mod replay;
 mod signal;
 
 pub use agent::{Agent, AgentParts, AgentSettings, DirectRequest, TurnReport, TurnRequest};
@@ -18,4 +22,7 @@ pub use agent_loop::{AgentLoop, COMMANDS, CommandInfo, LoopSettings};
 pub use engine::{Journal, Progress, Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnOutcome, TurnResult};
 pub use error::AgentError;
 pub use message_tool::{MessageTool, Outbox, OutboxError};
+pub use replay::{
+    Bundle, BundleError, Difference, Divergence, Redactor, ReplayOptions, TurnChoice, TurnReplay, replay_session,
+};
 pub use signal::{Observer, Signal};

@@ -1,10 +1,12 @@
 //! The agent against scripted models.
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "helpers of tests")]
 
 #[path = "agent/crashes.rs"]
 mod crashes;
 #[path = "agent/lanes.rs"]
 mod lanes;
+#[path = "agent/replays.rs"]
+mod replays;
 #[path = "agent/turns.rs"]
 mod turns;
 #[path = "agent/world.rs"]

@@ -11,9 +11,9 @@ use tokio_util::sync::CancellationToken;
 use super::{TurnFacts, TurnOptions};
 
 /// The result of a call that may have run before a crash and must not run twice.
-const UNKNOWN_OUTCOME: &str = "Error: outcome unknown after restart: inspect before repeating.";
+pub(crate) const UNKNOWN_OUTCOME: &str = "Error: outcome unknown after restart: inspect before repeating.";
 /// Put behind a result that was cut.
-const CUT: &str = "\n... (truncated)";
+pub(crate) const CUT: &str = "\n... (truncated)";
 
 /// What the calls of one answer are run with.
 pub(super) struct CallStep<'a> {

@@ -10,6 +10,22 @@ const TELL: u32 = 3;
 /// At this many, the turn ends.
 const END: u32 = 6;
 
+const NOTE_BEGINS: &str = "\n\n[This is call ";
+const NOTE_ENDS: &str = " with the same arguments and the same result. Do something else or answer.]";
+
+/// Put behind a result that came this often.
+pub(crate) fn repetition_note(count: u32) -> String {
+    format!("{NOTE_BEGINS}{count}{NOTE_ENDS}")
+}
+
+/// A result as it was before [`repetition_note`] was put behind it.
+pub(crate) fn without_repetition_note(output: &str) -> &str {
+    match output.strip_suffix(NOTE_ENDS).and_then(|rest| rest.rsplit_once(NOTE_BEGINS)) {
+        Some((before, count)) if count.parse::<u32>().is_ok() => before,
+        _ => output,
+    }
+}
+
 /// What follows a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
@@ -56,5 +72,19 @@ mod tests {
             [Verdict::GoOn, Verdict::GoOn, Verdict::Tell(3), Verdict::Tell(4), Verdict::Tell(5), Verdict::End(6)]
         );
         assert_eq!(guard.observe(&call, "other"), Verdict::GoOn);
+    }
+
+    #[test]
+    fn the_note_is_taken_off_again() {
+        for (output, before) in [
+            (format!("same{}", repetition_note(3)), "same"),
+            (
+                format!("same{NOTE_BEGINS}third{NOTE_ENDS}"),
+                "same\n\n[This is call third with the same arguments and the same result. Do something else or answer.]",
+            ),
+            ("same".to_owned(), "same"),
+        ] {
+            assert_eq!(without_repetition_note(&output), before);
+        }
     }
 }

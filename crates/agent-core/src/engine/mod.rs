@@ -29,6 +29,10 @@ use tokio_util::sync::CancellationToken;
 pub use options::TurnOptions;
 pub use turn::TurnEngine;
 
+pub(crate) use call_step::{CUT, UNKNOWN_OUTCOME};
+pub(crate) use loop_guard::without_repetition_note;
+pub(crate) use turn::{CUT_KEY, CUT_NOTE};
+
 use crate::Observer;
 
 /// Where a turn records its steps.

@@ -1,7 +1,10 @@
 //! How a turn is run.
 
+use serde::{Deserialize, Serialize};
+
 /// The options of one turn.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TurnOptions {
     /// Read tool calls that a model writes into its text as `<tool_call>{…}</tool_call>`, as some
     /// local models do. Off unless asked for: text that looks like a call never runs otherwise.

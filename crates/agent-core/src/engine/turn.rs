@@ -16,16 +16,17 @@ use nanobot_types::{
 use super::call_step::CallStep;
 use super::compact::{compact, estimate_message};
 use super::hint::tool_hint;
-use super::loop_guard::{LoopGuard, Verdict};
+use super::loop_guard::{LoopGuard, Verdict, repetition_note};
 use super::text_calls::split_calls;
 use super::visible::{VisibleStream, visible};
 use super::{Progress, TurnIo, TurnOptions, TurnOutcome, TurnResult};
 use crate::{Observer, Signal};
 
 /// Put behind a reply that the model could not finish.
-const CUT_NOTE: &str = "[The reply was cut at the token limit. Ask me to go on, or raise agents.defaults.maxTokens.]";
+pub(crate) const CUT_NOTE: &str =
+    "[The reply was cut at the token limit. Ask me to go on, or raise agents.defaults.maxTokens.]";
 /// Marks a stored message that was cut.
-const CUT_KEY: &str = "_finish";
+pub(crate) const CUT_KEY: &str = "_finish";
 
 /// Runs turns. Holds no state of any turn, so one engine serves all sessions.
 #[derive(Debug)]
@@ -273,9 +274,7 @@ impl<'a> Turn<'a> {
     async fn take_result(&mut self, call: &ToolCall, mut output: String) -> Result<Option<TurnOutcome>, SessionError> {
         let verdict = self.guard.observe(call, &output);
         if let Verdict::Tell(count) = verdict {
-            output.push_str(&format!(
-                "\n\n[This is call {count} with the same arguments and the same result. Do something else or answer.]"
-            ));
+            output.push_str(&repetition_note(count));
         }
         self.record(vec![MessageEntry::new(ChatMessage::tool(call, output))]).await?;
         let Verdict::End(count) = verdict else { return Ok(None) };

@@ -152,6 +152,7 @@ async fn a_crash_at_any_step_loses_nothing_and_repeats_nothing_recorded() {
             check_pairing(&world);
             assert_eq!(deliver(&world.agent()).await.unwrap().visible.as_deref(), Some("Paid."), "again: {place}");
             assert_eq!(world.log(SESSION).await, log, "a finished turn is only reported; {place}");
+            world.assert_replays(SESSION).await;
         }
     }
 }

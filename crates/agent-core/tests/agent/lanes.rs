@@ -144,6 +144,7 @@ async fn a_message_that_comes_meanwhile_is_steered_into_the_turn() {
             "end: Replied"
         ]
     );
+    world.assert_replays("telegram:1").await;
 }
 
 #[tokio::test]
@@ -164,6 +165,7 @@ async fn stop_ends_the_turn_and_keeps_what_was_recorded() {
         world.log("telegram:1").await,
         ["user: work", "assistant calls look: ", "tool: look {}", "end: Stopped"]
     );
+    world.assert_replays("telegram:1").await;
 }
 
 #[tokio::test]

@@ -5,13 +5,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use nanobot_agent_core::{Agent, AgentParts, AgentSettings, MessageTool, Outbox, OutboxError, Signal, TurnOptions};
+use nanobot_agent_core::{
+    Agent, AgentParts, AgentSettings, MessageTool, Outbox, OutboxError, ReplayOptions, Signal, TurnOptions, TurnReplay,
+    replay_session,
+};
 use nanobot_bus::EventFeed;
 use nanobot_context::{ContextBuilder, ContextSettings};
 use nanobot_guard::{PathPolicy, PathRules};
 use nanobot_memory::MarkdownStore;
 use nanobot_provider::{Candidate, Generation, ProviderRouter, RetryPolicy};
-use nanobot_session::{InMemoryStore, ReadFrom, SessionStore};
+use nanobot_session::{InMemoryStore, ReadFrom, Seq, SessionStore};
 use nanobot_testkit::ScriptedProvider;
 use nanobot_tool::{Registry, Tool, ToolContext, Typed};
 use nanobot_types::{ChatMessage, Effect, OutboundMessage, SessionKey, ToolResult, ToolSource, ToolSpec};
@@ -82,8 +85,8 @@ impl World {
         }
     }
 
-    /// A new agent over what the world holds, as after a restart.
-    pub(crate) fn agent(&self) -> Arc<Agent> {
+    /// The tools of every agent of this world.
+    pub(crate) fn registry(&self) -> Registry {
         let registry = Registry::new();
         for (name, effect) in
             [("look", Effect::Pure), ("put", Effect::Idempotent), ("send_money", Effect::Irreversible)]
@@ -99,18 +102,38 @@ impl World {
         }
         let policy = Arc::new(PathPolicy::new(PathRules::new(self.workspace.path())));
         registry.register(Arc::new(Typed::new(MessageTool::new(self.outbox.clone(), policy)))).unwrap();
+        registry
+    }
+
+    /// A new agent over what the world holds, as after a restart.
+    pub(crate) fn agent(&self) -> Arc<Agent> {
         let candidate =
             Candidate { provider: self.provider.clone(), model: "model".into(), generation: Generation::default() };
         let policy = RetryPolicy { pauses: vec![Duration::from_millis(1)], ..RetryPolicy::default() };
         let memory = Arc::new(MarkdownStore::new(self.workspace.path().join("memory")));
         let parts = AgentParts {
             router: Arc::new(ProviderRouter::new([candidate], policy)),
-            registry: Arc::new(registry),
+            registry: Arc::new(self.registry()),
             sessions: self.sessions.clone(),
             context: Arc::new(ContextBuilder::new(ContextSettings::new(self.workspace.path()), memory)),
             events: EventFeed::new(),
         };
         Arc::new(Agent::new(parts, AgentSettings { options: self.options.clone(), ..AgentSettings::default() }))
+    }
+
+    /// Replays a session against this world's tools and options.
+    pub(crate) async fn replay(&self, session: &str) -> Vec<TurnReplay> {
+        let options = ReplayOptions { turn_options: self.options.clone(), ..ReplayOptions::new(session) };
+        let view = self.sessions.read(&SessionKey::from(session), ReadFrom::Seq(Seq(0))).await.unwrap();
+        replay_session(&view, &options, &self.registry().specs()).await
+    }
+
+    /// Asserts that this program would do all of a session again, step by step.
+    pub(crate) async fn assert_replays(&self, session: &str) {
+        let replays = self.replay(session).await;
+        let told: Vec<String> = replays.iter().map(ToString::to_string).collect();
+        assert!(!told.is_empty(), "{session} has no turn");
+        assert!(replays.iter().all(|replay| replay.divergence.is_none()), "{}", told.join("\n"));
     }
 
     /// What the session holds, as `role: text`.

@@ -1,0 +1,268 @@
+//! A recording in one file, to be replayed on another machine.
+//!
+//! Decision: a bundle holds all that a replay depends on besides the program: the records the
+//! wanted turns need, the tools and the options. It is redacted when it is made; there is no way
+//! to make one that is not.
+
+use nanobot_session::{Entry, MessageEntry, Record, Seq, SessionView, TurnEnd};
+use nanobot_types::{
+    ChatMessage, Effect, Map, MessageId, SessionKey, Timestamp, ToolName, ToolSource, ToolSpec, TraceId,
+};
+use serde::{Deserialize, Serialize};
+
+use super::turns::turns;
+use super::{Redactor, ReplayOptions, TurnChoice, TurnReplay, replay_session};
+use crate::TurnOptions;
+
+/// The form of the file; a program refuses those it does not know.
+const FORMAT: u32 = 1;
+
+/// Why a file is no bundle.
+#[derive(Debug, thiserror::Error)]
+pub enum BundleError {
+    /// It is not one, or it is damaged.
+    #[error("this is not a replay bundle")]
+    Unreadable(#[from] serde_json::Error),
+    /// A program of another age wrote it.
+    #[error("the bundle has format {found}, this program reads format {FORMAT}")]
+    Format {
+        /// Its format.
+        found: u32,
+    },
+}
+
+/// Recorded turns with all that replaying them takes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bundle {
+    /// The version of the program that made it.
+    pub program: String,
+    /// What is replayed by default and how.
+    pub options: ReplayOptions,
+    /// The tools there were.
+    pub specs: Vec<ToolSpec>,
+    /// The records.
+    pub view: SessionView,
+}
+
+impl Bundle {
+    /// A bundle of the turns that `options` choose, redacted. `None` when the log has no such
+    /// turn.
+    #[must_use]
+    pub fn new(view: &SessionView, options: &ReplayOptions, specs: &[ToolSpec], redactor: &Redactor) -> Option<Self> {
+        let turns = turns(&view.records);
+        let mut wanted = (options.first_turn..).zip(&turns).filter(|(number, turn)| options.takes(*number, turn));
+        let (_, first) = wanted.next()?;
+        let (_, last) = wanted.last().unwrap_or((0, first));
+        let needed = first.first_known();
+        // A turn is never cut, so that the numbers of those behind it stay.
+        let skipped = turns.iter().take_while(|turn| turn.range.end <= needed).count();
+        let begin = turns.get(skipped).map_or(needed, |turn| turn.range.start.min(needed));
+        let records = view.records.get(begin..last.range.end).unwrap_or_default();
+        let records = records.iter().filter_map(|record| redacted(record, redactor));
+        let spec = |spec: &ToolSpec| ToolSpec {
+            description: redactor.text(&spec.description),
+            parameters: redactor.schema(&spec.parameters),
+            ..spec.clone()
+        };
+        Some(Self {
+            program: env!("CARGO_PKG_VERSION").to_owned(),
+            options: ReplayOptions {
+                first_turn: options.first_turn + u64::try_from(skipped).unwrap_or(u64::MAX),
+                ..options.clone()
+            },
+            specs: specs.iter().map(spec).collect(),
+            view: SessionView { records: records.collect(), ..SessionView::default() },
+        })
+    }
+
+    /// Replays what was chosen when the bundle was made.
+    pub async fn replay(&self) -> Vec<TurnReplay> {
+        replay_session(&self.view, &self.options, &self.specs).await
+    }
+
+    /// The bundle as the text of a file.
+    ///
+    /// # Errors
+    /// None that a bundle of a session could cause.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        let (turn_number, turn_id) = match &self.options.turns {
+            TurnChoice::All => (None, None),
+            TurnChoice::Number(number) => (Some(*number), None),
+            TurnChoice::Id(id) => (None, Some(id.clone())),
+        };
+        let file = File {
+            format: FORMAT,
+            program: self.program.clone(),
+            session: self.options.session.clone(),
+            turn_number,
+            turn_id,
+            first_turn: self.options.first_turn,
+            options: self.options.turn_options.clone(),
+            tools: self.specs.iter().map(Tool::from).collect(),
+            records: self.view.records.iter().filter_map(line).collect(),
+        };
+        serde_json::to_string_pretty(&file)
+    }
+
+    /// Reads a bundle.
+    ///
+    /// # Errors
+    /// [`BundleError`].
+    pub fn from_json(text: &str) -> Result<Self, BundleError> {
+        let Format { format } = serde_json::from_str(text)?;
+        if format != FORMAT {
+            return Err(BundleError::Format { found: format });
+        }
+        let file: File = serde_json::from_str(text)?;
+        let turns = match (file.turn_number, file.turn_id) {
+            (Some(number), _) => TurnChoice::Number(number),
+            (None, Some(id)) => TurnChoice::Id(id),
+            (None, None) => TurnChoice::All,
+        };
+        Ok(Self {
+            program: file.program,
+            options: ReplayOptions {
+                session: file.session,
+                turns,
+                first_turn: file.first_turn,
+                turn_options: file.options,
+            },
+            specs: file.tools.into_iter().map(ToolSpec::from).collect(),
+            view: SessionView {
+                records: file.records.into_iter().map(Record::from).collect(),
+                ..SessionView::default()
+            },
+        })
+    }
+}
+
+fn redacted(record: &Record, redactor: &Redactor) -> Option<Record> {
+    let entry = match &record.entry {
+        Entry::Message(entry) => Entry::Message(redactor.entry(entry)),
+        Entry::TurnEnded(end) => {
+            let visible = end.visible.as_deref().map(|text| redactor.text(text));
+            Entry::TurnEnded(TurnEnd { visible, ..end.clone() })
+        }
+        Entry::Consolidated { .. } | Entry::Reset | Entry::Rewound { .. } => record.entry.clone(),
+        // Says nothing of any turn.
+        Entry::Metadata(_) => return None,
+    };
+    Some(Record { seq: record.seq, entry })
+}
+
+#[derive(Deserialize)]
+struct Format {
+    format: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct File {
+    format: u32,
+    program: String,
+    session: SessionKey,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    turn_number: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    turn_id: Option<TraceId>,
+    first_turn: u64,
+    options: TurnOptions,
+    tools: Vec<Tool>,
+    records: Vec<Line>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Tool {
+    name: ToolName,
+    description: String,
+    parameters: serde_json::Value,
+    effect: Effect,
+    built_in: bool,
+}
+
+impl From<&ToolSpec> for Tool {
+    fn from(spec: &ToolSpec) -> Self {
+        Self {
+            name: spec.name.clone(),
+            description: spec.description.clone(),
+            parameters: spec.parameters.clone(),
+            effect: spec.effect,
+            built_in: spec.source == ToolSource::BuiltIn,
+        }
+    }
+}
+
+impl From<Tool> for ToolSpec {
+    fn from(tool: Tool) -> Self {
+        Self {
+            name: tool.name,
+            description: tool.description,
+            parameters: tool.parameters,
+            effect: tool.effect,
+            source: if tool.built_in { ToolSource::BuiltIn } else { ToolSource::External },
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    seq: Seq,
+    #[serde(flatten)]
+    step: Step,
+}
+
+/// A record of a kind that replays use.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Step {
+    Said {
+        message: ChatMessage,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        inbound: Option<MessageId>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        runtime: Option<String>,
+        at: Timestamp,
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
+        extra: Map,
+    },
+    TurnEnded(TurnEnd),
+    Consolidated {
+        upto: Seq,
+    },
+    Reset {},
+    Rewound {
+        to: Seq,
+    },
+}
+
+fn line(record: &Record) -> Option<Line> {
+    let step = match &record.entry {
+        Entry::Message(entry) => Step::Said {
+            message: (*entry.message).clone(),
+            inbound: entry.inbound.clone(),
+            runtime: entry.runtime.clone(),
+            at: entry.at,
+            extra: entry.extra.clone(),
+        },
+        Entry::TurnEnded(end) => Step::TurnEnded(end.clone()),
+        Entry::Consolidated { upto } => Step::Consolidated { upto: *upto },
+        Entry::Reset => Step::Reset {},
+        Entry::Rewound { to } => Step::Rewound { to: *to },
+        Entry::Metadata(_) => return None,
+    };
+    Some(Line { seq: record.seq, step })
+}
+
+impl From<Line> for Record {
+    fn from(line: Line) -> Self {
+        let entry = match line.step {
+            Step::Said { message, inbound, runtime, at, extra } => {
+                Entry::Message(MessageEntry { message: message.into(), inbound, runtime, at, extra })
+            }
+            Step::TurnEnded(end) => Entry::TurnEnded(end),
+            Step::Consolidated { upto } => Entry::Consolidated { upto },
+            Step::Reset {} => Entry::Reset,
+            Step::Rewound { to } => Entry::Rewound { to },
+        };
+        Self { seq: line.seq, entry }
+    }
+}

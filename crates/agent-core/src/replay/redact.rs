@@ -1,0 +1,487 @@
+//! Takes secrets and names of people's folders out of a record.
+//!
+//! Decision: deny by look. A value is hidden for the name it is given (`apiKey: …`,
+//! `Authorization: Bearer …`), for how issued keys begin, and for looking like something that only
+//! a machine writes: long, letters and digits mixed. Innocent hashes are hidden too; that costs
+//! nothing, because the same text is hidden in the same way wherever it stands, and a turn is
+//! compared with itself. Ids that link records are left alone.
+//!
+//! What somebody says in plain words cannot be recognised: a bundle is a conversation still.
+
+use std::path::Path;
+
+use nanobot_session::MessageEntry;
+use nanobot_types::{
+    AssistantMessage, ChatMessage, Content, ContentBlock, ImageUrl, Map, MediaRef, ToolCall, ToolMessage, UserMessage,
+};
+use serde_json::Value;
+
+/// What stands in place of a secret.
+const HIDDEN: &str = "***";
+
+/// Names of secrets hold one of these words.
+const SECRET_WORDS: [&str; 9] =
+    ["token", "secret", "passw", "passphrase", "credential", "authorization", "bearer", "cookie", "apikey"];
+
+/// How issued keys begin.
+const KEY_PREFIXES: [&str; 23] = [
+    "sk-",
+    "pk-",
+    "rk_",
+    "sk_",
+    "xoxb-",
+    "xoxp-",
+    "xapp-",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "ghu_",
+    "github_pat_",
+    "glpat-",
+    "nvapi-",
+    "gsk_",
+    "hf_",
+    "xai-",
+    "pplx-",
+    "tvly-",
+    "AKIA",
+    "AIza",
+    "ya29.",
+    "eyJ",
+];
+
+/// A key has at least this many characters behind its prefix.
+const KEY_LENGTH: usize = 8;
+
+/// A text this long with letters and digits in it is a token; with both cases, the shorter one.
+const TOKEN_LENGTH: usize = 32;
+const MIXED_TOKEN_LENGTH: usize = 24;
+
+/// Folders whose folders are people's.
+const HOMES: [&str; 4] = ["/home/", "/Users/", "\\Users\\", "\\\\Users\\\\"];
+
+/// Takes secrets out of texts.
+#[derive(Clone, Debug, Default)]
+pub struct Redactor {
+    home: Option<String>,
+}
+
+impl Redactor {
+    /// A redactor that also knows the home of the person whose record it is.
+    #[must_use]
+    pub fn new(home: Option<&Path>) -> Self {
+        let home = home.map(|home| home.to_string_lossy().trim_end_matches(['/', '\\']).to_owned());
+        Self { home: home.filter(|home| home.len() > 1) }
+    }
+
+    /// The text with every secret replaced by `***` and every home by `~`.
+    #[must_use]
+    pub fn text(&self, text: &str) -> String {
+        hide_in(&without_passwords(&self.without_homes(text)))
+    }
+
+    /// The same for every text in a value; what stands under the name of a secret is hidden whole.
+    #[must_use]
+    pub fn value(&self, value: &Value) -> Value {
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+            Value::String(text) => Value::String(self.text(text)),
+            Value::Array(items) => items.iter().map(|item| self.value(item)).collect(),
+            Value::Object(map) => Value::Object(self.map(map)),
+        }
+    }
+
+    /// The same for a tool's schema, in which names of secrets only name parameters.
+    pub(super) fn schema(&self, schema: &Value) -> Value {
+        match schema {
+            Value::Object(map) => {
+                Value::Object(map.iter().map(|(name, value)| (name.clone(), self.schema(value))).collect())
+            }
+            Value::Array(items) => items.iter().map(|item| self.schema(item)).collect(),
+            other => self.value(other),
+        }
+    }
+
+    pub(super) fn entry(&self, entry: &MessageEntry) -> MessageEntry {
+        MessageEntry {
+            message: self.message(&entry.message).into(),
+            inbound: entry.inbound.clone(),
+            runtime: entry.runtime.as_deref().map(|runtime| self.text(runtime)),
+            at: entry.at,
+            extra: self.map(&entry.extra),
+        }
+    }
+
+    fn map(&self, map: &Map) -> Map {
+        let hide = |name: &String, value: &Value| if is_secret_name(name) { hidden(value) } else { self.value(value) };
+        map.iter().map(|(name, value)| (name.clone(), hide(name, value))).collect()
+    }
+
+    fn message(&self, message: &ChatMessage) -> ChatMessage {
+        match message {
+            ChatMessage::System { content } => ChatMessage::System { content: self.content(content) },
+            ChatMessage::User(user) => {
+                let file = |file: &MediaRef| MediaRef { location: self.text(&file.location), mime: file.mime.clone() };
+                ChatMessage::User(UserMessage {
+                    content: self.content(&user.content),
+                    media: user.media.iter().map(file).collect(),
+                })
+            }
+            ChatMessage::Assistant(said) => ChatMessage::Assistant(AssistantMessage {
+                content: said.content.as_ref().map(|content| self.content(content)),
+                tool_calls: said.tool_calls.iter().map(|call| self.call(call)).collect(),
+                reasoning_content: said.reasoning_content.as_deref().map(|text| self.text(text)),
+                thinking_blocks: said.thinking_blocks.iter().map(|block| self.value(block)).collect(),
+                provider: said.provider.clone(),
+            }),
+            ChatMessage::Tool(result) => {
+                ChatMessage::Tool(ToolMessage { content: self.content(&result.content), ..result.clone() })
+            }
+        }
+    }
+
+    fn content(&self, content: &Content) -> Content {
+        match content {
+            Content::Text(text) => Content::Text(self.text(text)),
+            Content::Blocks(blocks) => Content::Blocks(blocks.iter().map(|block| self.block(block)).collect()),
+        }
+    }
+
+    fn block(&self, block: &ContentBlock) -> ContentBlock {
+        match block {
+            ContentBlock::Text { text } => ContentBlock::Text { text: self.text(text) },
+            ContentBlock::ImageUrl { image_url } => {
+                let url = match image_url.url.starts_with("data:") {
+                    true => HIDDEN.to_owned(),
+                    false => self.text(&image_url.url),
+                };
+                ContentBlock::ImageUrl { image_url: ImageUrl { url } }
+            }
+            ContentBlock::Other(value) => ContentBlock::Other(self.value(value)),
+        }
+    }
+
+    /// Arguments stay the text of a JSON object where they were one.
+    fn call(&self, call: &ToolCall) -> ToolCall {
+        let arguments = match serde_json::from_str::<Value>(&call.arguments) {
+            Ok(value) => self.value(&value).to_string(),
+            Err(_) => self.text(&call.arguments),
+        };
+        ToolCall {
+            arguments,
+            extra: self.map(&call.extra),
+            function_extra: self.map(&call.function_extra),
+            ..call.clone()
+        }
+    }
+
+    fn without_homes(&self, text: &str) -> String {
+        let text = match &self.home {
+            Some(home) => replace_folder(text, home),
+            None => text.to_owned(),
+        };
+        HOMES.iter().fold(text, |text, above| without_people(&text, above))
+    }
+}
+
+/// The text with `~` for a folder where it stands as a whole.
+fn replace_folder(text: &str, folder: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(folder) {
+        kept.push_str(before);
+        kept.push_str(if after.starts_with(is_name) { folder } else { "~" });
+        rest = after;
+    }
+    kept.push_str(rest);
+    kept
+}
+
+/// The text with `~` for every folder of a person in `above`, its drive included.
+fn without_people(text: &str, above: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(above) {
+        kept.push_str(before);
+        let name = after.split(|c| !is_name(c)).next().unwrap_or_default();
+        // A folder of that name somewhere else is nobody's home.
+        if name.is_empty() || kept.ends_with(|c| is_name(c) || c == '~') {
+            kept.push_str(above);
+            rest = after;
+            continue;
+        }
+        if kept.ends_with(':') {
+            kept.pop();
+            kept.pop();
+        }
+        kept.push('~');
+        rest = after.strip_prefix(name).unwrap_or(after);
+    }
+    kept.push_str(rest);
+    kept
+}
+
+/// The text without what stands before the hosts of its addresses, but for the names of users.
+fn without_passwords(text: &str) -> String {
+    let mut parts = text.split("://");
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        kept.push_str("://");
+        let ends = |c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#' | '"' | '\'' | '<' | '>' | '`' | '\\');
+        let authority = part.split(ends).next().unwrap_or_default();
+        match authority.rsplit_once('@') {
+            Some((user, host)) => {
+                if let Some((name, _)) = user.split_once(':') {
+                    kept.push_str(name);
+                    kept.push(':');
+                }
+                kept.push_str(HIDDEN);
+                kept.push('@');
+                kept.push_str(host);
+                kept.push_str(part.strip_prefix(authority).unwrap_or_default());
+            }
+            None => kept.push_str(part),
+        }
+    }
+    kept
+}
+
+fn is_name(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '.' | '_' | '-')
+}
+
+fn hidden(value: &Value) -> Value {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+        Value::String(text) if text.is_empty() => value.clone(),
+        Value::String(_) => HIDDEN.into(),
+        Value::Array(items) => items.iter().map(hidden).collect(),
+        Value::Object(map) => Value::Object(map.iter().map(|(name, value)| (name.clone(), hidden(value))).collect()),
+    }
+}
+
+fn is_secret_name(name: &str) -> bool {
+    let flat: String = name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
+    let counts = flat.ends_with("tokens");
+    !counts && (flat.ends_with("key") && flat != "key" || SECRET_WORDS.iter().any(|word| flat.contains(word)))
+}
+
+/// Hides secrets word by word: a word is what stands between spaces, quotes and the like.
+fn hide_in(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut reader = Reader { rest: text, named: Named::No, is_escaped: false };
+    while let Some(piece) = reader.next_piece() {
+        kept.push_str(&piece);
+    }
+    kept
+}
+
+/// Whether the last word was the name of a secret, and what stood behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Named {
+    No,
+    /// The name alone.
+    Name,
+    /// The name and `:`, `=` or, after `Bearer`, a space: the next word is the secret.
+    Value,
+}
+
+struct Reader<'a> {
+    rest: &'a str,
+    named: Named,
+    /// What was read last is a backslash.
+    is_escaped: bool,
+}
+
+impl<'a> Reader<'a> {
+    fn next_piece(&mut self) -> Option<String> {
+        let first = self.rest.chars().next()?;
+        let is_escaped = std::mem::replace(&mut self.is_escaped, first == '\\');
+        if is_word(first) {
+            let word = self.take_while(is_word);
+            return Some(self.word(word));
+        }
+        if self.named == Named::Value && matches!(first, '"' | '\'') {
+            return Some(self.quoted(first, is_escaped));
+        }
+        let mut end = self.rest.chars();
+        end.next();
+        self.rest = end.as_str();
+        self.named = match (self.named, first) {
+            (Named::No, _) => Named::No,
+            (_, ':' | '=') => Named::Value,
+            (named, ' ' | '"' | '\'' | '\\') => named,
+            _ => Named::No,
+        };
+        Some(first.to_string())
+    }
+
+    fn take_while(&mut self, wanted: impl Fn(char) -> bool) -> &'a str {
+        let (taken, rest) = match self.rest.find(|c| !wanted(c)) {
+            Some(end) => self.rest.split_at(end),
+            None => (self.rest, ""),
+        };
+        self.rest = rest;
+        taken
+    }
+
+    fn word(&mut self, word: &str) -> String {
+        if std::mem::replace(&mut self.named, Named::No) == Named::Value {
+            // `Authorization: Bearer …`: the scheme is none of it.
+            if matches!(word.to_ascii_lowercase().as_str(), "bearer" | "basic") {
+                self.named = Named::Value;
+                return word.to_owned();
+            }
+            return HIDDEN.to_owned();
+        }
+        if word.eq_ignore_ascii_case("bearer") {
+            self.named = Named::Value;
+            return word.to_owned();
+        }
+        if is_secret_name(word) && !looks_secret(word) {
+            self.named = Named::Name;
+        }
+        hidden_word(word)
+    }
+
+    /// The value of a name in quotes, whatever it is. Where the opening quote is escaped, the
+    /// text is JSON within a text, and so is the closing one.
+    fn quoted(&mut self, quote: char, is_escaped: bool) -> String {
+        let mut inside = self.rest.chars();
+        inside.next();
+        let mut last = '\0';
+        let closing = inside.as_str().char_indices().find(|(_, c)| {
+            let closes = *c == quote && (last == '\\') == is_escaped;
+            last = *c;
+            closes
+        });
+        let value = closing.and_then(|(place, _)| inside.as_str().split_at_checked(place));
+        let Some((value, after)) = value else {
+            // Cut off: what is left are words.
+            self.rest = inside.as_str();
+            return quote.to_string();
+        };
+        self.named = Named::No;
+        self.rest = after.strip_prefix(quote).unwrap_or(after);
+        let end = if is_escaped { "\\" } else { "" };
+        let value = if value == end { "" } else { HIDDEN };
+        format!("{quote}{value}{end}{quote}")
+    }
+}
+
+/// Letters, digits and what keys, addresses and paths are written with besides.
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '+' | '%' | '*' | '@' | '~' | '$' | '!')
+}
+
+/// The word without the secrets in it.
+fn hidden_word(word: &str) -> String {
+    if looks_secret(word) {
+        return HIDDEN.to_owned();
+    }
+    let pieces: Vec<&str> = word.split('/').map(|piece| if looks_secret(piece) { HIDDEN } else { piece }).collect();
+    pieces.join("/")
+}
+
+fn looks_secret(word: &str) -> bool {
+    let is_issued = |prefix: &str| word.strip_prefix(prefix).is_some_and(|rest| rest.chars().count() >= KEY_LENGTH);
+    if KEY_PREFIXES.into_iter().any(is_issued) {
+        return true;
+    }
+    let has = |wanted: fn(&char) -> bool| word.chars().any(|c| wanted(&c));
+    if !has(char::is_ascii_digit) || !word.is_ascii() {
+        return false;
+    }
+    let (lower, upper) = (has(char::is_ascii_lowercase), has(char::is_ascii_uppercase));
+    let wanted = if lower && upper { MIXED_TOKEN_LENGTH } else { TOKEN_LENGTH };
+    // Paths are long too, but made of short names.
+    let pieces = word.split(['/', '.']).count();
+    (lower || upper) && word.len() >= wanted && word.len() / pieces >= wanted.min(16)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn secrets_and_homes_are_taken_out_of_texts() {
+        let redactor = Redactor::new(Some(Path::new("/srv/people/ann/")));
+        for (text, redacted) in [
+            ("", ""),
+            (
+                "nothing to hide: 42 tokens, the key is under the mat",
+                "nothing to hide: 42 tokens, the key is under the mat",
+            ),
+            ("max_tokens: 100, session key x", "max_tokens: 100, session key x"),
+            ("OPENAI_API_KEY=abc123", "OPENAI_API_KEY=***"),
+            ("password: hunter2\nuser: ann", "password: ***\nuser: ann"),
+            ("password:\nnext line", "password:\nnext line"),
+            (r#"{"apiKey": "two words", "model": "m"}"#, r#"{"apiKey": "***", "model": "m"}"#),
+            (r#"{\"token\":\"abc\",\"a\":1}"#, r#"{\"token\":\"***\",\"a\":1}"#),
+            (r#"{"token": "a\"b", "secret": ""}"#, r#"{"token": "***", "secret": ""}"#),
+            (r#"{"token": "cut off"#, r#"{"token": "*** off"#),
+            ("Authorization: Bearer abc.def", "Authorization: Bearer ***"),
+            ("curl -H 'Authorization: Bearer abc'", "curl -H 'Authorization: Bearer ***'"),
+            ("use sk-proj-abcdefgh now", "use *** now"),
+            ("pip install sk-learn hf_hub", "pip install sk-learn hf_hub"),
+            ("AKIAIOSFODNN7EXAMPLE", "***"),
+            ("1234567890:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw", "1234567890:***"),
+            ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln", "***"),
+            ("sha 3a7bd3e2360a3d29eea436fcfb7e44c735d117c4", "sha ***"),
+            ("https://me:word@proxy.example/x?api_key=abc&y=1", "https://me:***@proxy.example/x?api_key=***&y=1"),
+            ("git clone https://abc@host/a.git", "git clone https://***@host/a.git"),
+            ("/usr/lib/x86_64-linux-gnu/libssl3/v1.2.3/some.so", "/usr/lib/x86_64-linux-gnu/libssl3/v1.2.3/some.so"),
+            ("a_name_that_is_very_long_but_only_made_of_words", "a_name_that_is_very_long_but_only_made_of_words"),
+            (
+                "這是一個沒有秘密的句子但是很長很長很長很長很長很長很長 2026",
+                "這是一個沒有秘密的句子但是很長很長很長很長很長很長很長 2026",
+            ),
+            ("in /srv/people/ann/notes and /srv/people/anna", "in ~/notes and /srv/people/anna"),
+            ("/home/bob/x, /Users/eve and /data/home/bob", "~/x, ~ and /data/home/bob"),
+            (r"C:\Users\Bob\x and C:\\Users\\Bob\\x", r"~\x and ~\\x"),
+            ("*** stays ***, token=***", "*** stays ***, token=***"),
+        ] {
+            let once = redactor.text(text);
+            assert_eq!(once, redacted, "{text}");
+            assert_eq!(redactor.text(&once), once, "a second time changes nothing: {text}");
+        }
+    }
+
+    #[test]
+    fn values_are_hidden_by_the_names_above_them() {
+        let value = json!({
+            "token": "a",
+            "maxTokens": 10,
+            "headers": {"X-Api-Key": "b", "Accept": "text/html"},
+            "credentials": {"user": "ann", "pins": ["1", "2"]},
+            "command": "export KEY=1 SECRET=2",
+            "empty": {"password": ""}
+        });
+        assert_eq!(
+            Redactor::default().value(&value),
+            json!({
+                "token": "***",
+                "maxTokens": 10,
+                "headers": {"X-Api-Key": "***", "Accept": "text/html"},
+                "credentials": {"user": "***", "pins": ["***", "***"]},
+                "command": "export KEY=1 SECRET=***",
+                "empty": {"password": ""}
+            })
+        );
+    }
+
+    #[test]
+    fn schemas_keep_their_shape_and_ids_their_bytes() {
+        let schema = json!({"type": "object", "properties": {"token": {"type": "string"}}});
+        let redactor = Redactor::default();
+        assert_eq!(redactor.schema(&schema), schema);
+        let id = "call_0123456789abcdefABCDEF0123456789";
+        let call = ToolCall::new(id, "login", r#"{"token":"a","user":"ann"}"#);
+        let said = AssistantMessage { tool_calls: vec![call], ..AssistantMessage::default() };
+        let redacted = redactor.entry(&MessageEntry::new(ChatMessage::Assistant(said)));
+        let ChatMessage::Assistant(said) = &*redacted.message else { panic!("{redacted:?}") };
+        assert_eq!(said.tool_calls, [ToolCall::new(id, "login", r#"{"token":"***","user":"ann"}"#)]);
+    }
+}

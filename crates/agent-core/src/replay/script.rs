@@ -1,0 +1,217 @@
+//! What the model, the tools and the people of a recorded turn said, ready to be said again.
+//!
+//! Decision: results are taken apart into what the tool gave and what this program put around it,
+//! as far as the text tells, so that the same is put around it again by the code of now.
+
+use std::collections::HashSet;
+
+use nanobot_provider::StreamEvent;
+use nanobot_session::{MessageEntry, TurnOutcome as EndedAs};
+use nanobot_tool::ERROR_HINT;
+use nanobot_types::{
+    AssistantMessage, CallId, ChatMessage, Effect, FinishReason, ToolName, ToolResult, ToolSource, ToolSpec,
+};
+
+use super::turns::{RecordedTurn, without_files};
+use crate::TurnOptions;
+use crate::engine::{CUT, CUT_KEY, CUT_NOTE, UNKNOWN_OUTCOME, without_repetition_note};
+
+/// An answer of which nothing is visible; such answers are not recorded.
+const SILENCE: &str = "<think></think>";
+
+/// A recorded turn from the side of those who spoke.
+#[derive(Debug)]
+pub(super) struct Script {
+    answers: Vec<Vec<StreamEvent>>,
+    /// What the model does when it is asked once more than was recorded; `None` when it fails.
+    beyond: Option<Vec<StreamEvent>>,
+    calls: Vec<Call>,
+    /// Said in the middle of the turn, each with the number of answers before it.
+    steering: Vec<(usize, MessageEntry)>,
+    /// Numbers of messages behind which the turn was interrupted and went on later.
+    interruptions: Vec<usize>,
+    /// Most characters of a result; `None` where the record does not tell.
+    cut_at: Option<usize>,
+    is_limited: bool,
+}
+
+#[derive(Debug)]
+struct Call {
+    id: CallId,
+    name: ToolName,
+    result: Option<String>,
+}
+
+impl Script {
+    pub(super) fn of(turn: &RecordedTurn<'_>) -> Self {
+        let ended = turn.end.map(|end| end.outcome);
+        let mut script = Self {
+            answers: Vec::new(),
+            beyond: None,
+            calls: Vec::new(),
+            steering: Vec::new(),
+            interruptions: Vec::new(),
+            cut_at: None,
+            is_limited: ended == Some(EndedAs::Limited),
+        };
+        let can_go_on = turn.messages.get(turn.opening).is_some_and(|entry| entry.inbound.is_some());
+        let mut interrupted = false;
+        for (number, entry) in turn.messages.iter().enumerate().skip(turn.opening + 1) {
+            match &*entry.message {
+                ChatMessage::Assistant(said) => {
+                    interrupted = false;
+                    script.answers.push(events(said, entry.extra.contains_key(CUT_KEY)));
+                    let calls = said.tool_calls.iter();
+                    script.calls.extend(calls.map(|call| Call {
+                        id: call.id.clone(),
+                        name: call.name.clone(),
+                        result: None,
+                    }));
+                }
+                ChatMessage::Tool(result) => {
+                    let text = entry.message.text();
+                    if text == UNKNOWN_OUTCOME && can_go_on && !interrupted {
+                        interrupted = true;
+                        script.interruptions.push(number);
+                    }
+                    let call = script.calls.iter_mut().rev().find(|call| call.id == result.tool_call_id);
+                    if let Some(call) = call.filter(|call| call.result.is_none()) {
+                        call.result = Some(text);
+                    }
+                }
+                ChatMessage::User(_) => script.steering.push((script.answers.len(), without_files(entry))),
+                ChatMessage::System { .. } => {}
+            }
+        }
+        let said = turn.end.and_then(|end| end.visible.as_deref()).unwrap_or_default();
+        if matches!(ended, Some(EndedAs::Replied | EndedAs::Suppressed)) {
+            let reason = if said.ends_with(CUT_NOTE) { FinishReason::Length } else { FinishReason::Stop };
+            script.beyond = Some(vec![StreamEvent::Text(SILENCE.to_owned()), StreamEvent::Finished(reason)]);
+        }
+        script.cut_at = script.cut_at();
+        script
+    }
+
+    /// What the model says after `given` answers; `None` when the call fails.
+    pub(super) fn answer(&self, given: usize) -> Option<&Vec<StreamEvent>> {
+        self.answers.get(given).or(self.beyond.as_ref())
+    }
+
+    pub(super) fn steering(&self) -> &[(usize, MessageEntry)] {
+        &self.steering
+    }
+
+    pub(super) fn interruptions(&self) -> &[usize] {
+        &self.interruptions
+    }
+
+    /// The options with the limits that the recorded turn had.
+    pub(super) fn options(&self, options: &TurnOptions) -> TurnOptions {
+        let answers = u32::try_from(self.answers.len()).unwrap_or(u32::MAX);
+        TurnOptions {
+            max_iterations: match self.is_limited {
+                true => answers.max(1),
+                false => options.max_iterations.max(answers.saturating_add(1)),
+            },
+            max_result_chars: self.cut_at.unwrap_or(usize::MAX),
+            ..options.clone()
+        }
+    }
+
+    /// The tools there were: those of `specs`, without those that were not found, and one that
+    /// takes everything for each that ran and is not there any more.
+    pub(super) fn tools(&self, specs: &[ToolSpec]) -> Vec<(ToolSpec, bool)> {
+        let missing: HashSet<&ToolName> =
+            self.calls.iter().filter(|call| call.was_not_found()).map(|call| &call.name).collect();
+        let there = specs.iter().filter(|spec| !missing.contains(&spec.name)).cloned();
+        let mut tools: Vec<(ToolSpec, bool)> = there.map(|spec| (spec, true)).collect();
+        for call in self.calls.iter().filter(|call| !missing.contains(&call.name)) {
+            if tools.iter().any(|(spec, _)| spec.name == call.name) {
+                continue;
+            }
+            let unknown = |other: &Call| other.name == call.name && other.result.as_deref() == Some(UNKNOWN_OUTCOME);
+            let effect = if self.calls.iter().any(unknown) { Effect::Irreversible } else { Effect::Idempotent };
+            let spec = ToolSpec {
+                name: call.name.clone(),
+                description: String::new(),
+                parameters: serde_json::json!({"type": "object"}),
+                effect,
+                source: ToolSource::External,
+            };
+            tools.push((spec, false));
+        }
+        tools
+    }
+
+    /// What a tool gave to the call at `position` of the turn, from 1.
+    pub(super) fn result(&self, position: u32, is_checked: bool) -> ToolResult {
+        let call = usize::try_from(position).ok().and_then(|position| self.calls.get(position.checked_sub(1)?));
+        let Some(text) = call.and_then(|call| call.result.as_deref()) else {
+            return ToolResult::error("Error: the record has no result for this call");
+        };
+        if text == UNKNOWN_OUTCOME && !self.interruptions.is_empty() {
+            return ToolResult::error("Error: the call ran again");
+        }
+        if is_checked && call.is_some_and(Call::was_refused) {
+            return ToolResult::error("Error: the arguments are accepted now");
+        }
+        let text = without_repetition_note(text);
+        if let (Some(whole), Some(limit)) = (text.strip_suffix(CUT), self.cut_at)
+            && whole.chars().count() == limit
+        {
+            return ToolResult::ok(format!("{whole}…"));
+        }
+        match text.strip_suffix(ERROR_HINT) {
+            Some(error) if error.starts_with("Error") => ToolResult { severity: None, ..ToolResult::error(error) },
+            _ => ToolResult::ok(text),
+        }
+    }
+
+    /// Where results were cut, if all that were agree about it and no other is longer.
+    fn cut_at(&self) -> Option<usize> {
+        let results = || self.calls.iter().filter_map(|call| call.result.as_deref()).map(without_repetition_note);
+        let limit = results().find_map(|text| text.strip_suffix(CUT)).map(|whole| whole.chars().count())?;
+        let agrees = |text: &str| match text.strip_suffix(CUT) {
+            Some(whole) => whole.chars().count() == limit,
+            None => text.chars().count() <= limit,
+        };
+        results().all(agrees).then_some(limit)
+    }
+}
+
+impl Call {
+    /// There was no such tool then.
+    fn was_not_found(&self) -> bool {
+        let told = format!("Error: Tool '{}' not found.", self.name);
+        self.result.as_deref().is_some_and(|text| text.starts_with(&told))
+    }
+
+    /// The tool did not run because of its arguments.
+    fn was_refused(&self) -> bool {
+        self.result.as_deref().is_some_and(|text| text.starts_with("Error: Invalid parameters for tool '"))
+    }
+}
+
+/// A recorded answer as it comes from a model.
+fn events(said: &AssistantMessage, was_cut: bool) -> Vec<StreamEvent> {
+    let mut events = Vec::new();
+    events.extend(said.reasoning_content.clone().map(StreamEvent::Reasoning));
+    events.extend(said.thinking_blocks.iter().cloned().map(StreamEvent::ThinkingBlock));
+    events.extend(said.content.as_ref().map(|content| StreamEvent::Text(content.to_text())));
+    for (index, call) in said.tool_calls.iter().enumerate() {
+        events.push(StreamEvent::ToolCall {
+            index,
+            id: Some(call.id.to_string()),
+            name: Some(call.name.to_string()),
+            arguments: call.arguments.clone(),
+            extra: call.extra.clone(),
+            function_extra: call.function_extra.clone(),
+        });
+    }
+    events.push(StreamEvent::Finished(match (was_cut, said.tool_calls.is_empty()) {
+        (true, _) => FinishReason::Length,
+        (false, true) => FinishReason::Stop,
+        (false, false) => FinishReason::ToolCalls,
+    }));
+    events
+}

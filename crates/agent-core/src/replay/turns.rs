@@ -1,0 +1,303 @@
+//! Which records of a session are which turn.
+//!
+//! Decision: the end of a turn names the messages it took in, and that is believed. Where a log
+//! says nothing of ends, as other programs' logs do, a last word ends a turn. What was recorded
+//! for a call of an earlier turn, right before the message that begins a turn, belongs to the
+//! turn that begins.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use nanobot_session::{Entry, MessageEntry, Record, Seq, TurnEnd};
+use nanobot_types::{ChatMessage, INTERRUPTED_RESULT, TraceId, UserMessage};
+use serde_json::Value;
+
+/// A turn as it was recorded.
+#[derive(Debug)]
+pub(super) struct RecordedTurn<'a> {
+    /// What stands before it.
+    pub(super) before: &'a [Record],
+    /// Where its records are.
+    pub(super) range: Range<usize>,
+    /// Its messages in order; results of calls of earlier turns come first.
+    pub(super) messages: Vec<&'a MessageEntry>,
+    /// Which of its messages began it.
+    pub(super) opening: usize,
+    /// Its end, if it has one.
+    pub(super) end: Option<&'a TurnEnd>,
+}
+
+impl RecordedTurn<'_> {
+    /// Its name, which is recorded with its end.
+    pub(super) fn id(&self) -> Option<&TraceId> {
+        self.end.map(|end| &end.turn)
+    }
+
+    /// What is known of the conversation when the turn begins: everything behind the cursor.
+    pub(super) fn history(&self) -> Vec<Entry> {
+        let cursor = self.cursor();
+        let known = self.before.iter().filter(|record| record.seq >= cursor);
+        known
+            .filter_map(|record| match &record.entry {
+                Entry::Message(entry) => Some(Entry::Message(without_files(entry))),
+                Entry::TurnEnded(_) | Entry::Reset => Some(record.entry.clone()),
+                // Positions count from what is known.
+                Entry::Rewound { to } => Some(Entry::Rewound { to: Seq(to.0.saturating_sub(cursor.0)) }),
+                Entry::Consolidated { .. } | Entry::Metadata(_) => None,
+            })
+            .collect()
+    }
+
+    /// Where the first record is that the turn needs.
+    pub(super) fn first_known(&self) -> usize {
+        let cursor = self.cursor();
+        // The end of a turn that lies before it says nothing.
+        let is_known = |record: &Record| record.seq >= cursor && !matches!(record.entry, Entry::TurnEnded(_));
+        self.before.iter().position(is_known).unwrap_or(self.range.start)
+    }
+
+    /// Messages before this were not sent any more when the turn began.
+    fn cursor(&self) -> Seq {
+        let cursors = self.before.iter().map(|record| match record.entry {
+            Entry::Consolidated { upto } => upto,
+            Entry::Reset => record.seq,
+            Entry::Message(_) | Entry::TurnEnded(_) | Entry::Rewound { .. } | Entry::Metadata(_) => Seq(0),
+        });
+        cursors.max().unwrap_or_default()
+    }
+}
+
+/// The entry without the files that came with it: a replay reads none.
+pub(super) fn without_files(entry: &MessageEntry) -> MessageEntry {
+    let mut entry = entry.clone();
+    if let ChatMessage::User(user) = &*entry.message
+        && !user.media.is_empty()
+    {
+        let said = UserMessage { content: user.content.clone(), media: Vec::new() };
+        entry.message = Arc::new(ChatMessage::User(said));
+    }
+    entry
+}
+
+/// The turns of a log, in order.
+pub(super) fn turns(records: &[Record]) -> Vec<RecordedTurn<'_>> {
+    let mut reader = Reader { records, turns: Vec::new(), open: None };
+    for (index, record) in records.iter().enumerate() {
+        reader.take(index, &record.entry);
+    }
+    reader.leave_open(records.len());
+    reader.turns
+}
+
+struct Open {
+    /// The message that began it.
+    opening: usize,
+    /// Its last message is a last word.
+    is_answered: bool,
+}
+
+struct Reader<'a> {
+    records: &'a [Record],
+    turns: Vec<RecordedTurn<'a>>,
+    open: Option<Open>,
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, index: usize, entry: &'a Entry) {
+        match entry {
+            Entry::Message(message) if is_of_a_turn(message) => match &*message.message {
+                ChatMessage::User(_) => self.hear(index),
+                ChatMessage::Assistant(assistant) => {
+                    if let Some(open) = &mut self.open {
+                        open.is_answered = assistant.tool_calls.is_empty();
+                    }
+                }
+                ChatMessage::Tool(_) | ChatMessage::System { .. } => {}
+            },
+            Entry::TurnEnded(end) => self.end(index, end),
+            Entry::Reset | Entry::Rewound { .. } => self.leave_open(index),
+            Entry::Message(_) | Entry::Consolidated { .. } | Entry::Metadata(_) => {}
+        }
+    }
+
+    /// A person's message begins a turn, or comes in the middle of one.
+    fn hear(&mut self, index: usize) {
+        if self.open.as_ref().is_some_and(|open| open.is_answered) {
+            self.leave_open(index);
+        }
+        if self.open.is_none() {
+            self.open = Some(Open { opening: index, is_answered: false });
+        }
+    }
+
+    fn end(&mut self, index: usize, end: &'a TurnEnd) {
+        let Some(Open { opening, .. }) = self.open.take() else { return };
+        let own = self.opening_of(end, opening..index);
+        if own > opening {
+            // A turn that nobody came back for stands before it.
+            self.push(opening, self.first_repair(own, opening + 1), None);
+        }
+        self.push(own, index + 1, Some(end));
+    }
+
+    fn leave_open(&mut self, index: usize) {
+        if let Some(Open { opening, .. }) = self.open.take() {
+            self.push(opening, index, None);
+        }
+    }
+
+    /// The message that began the turn with this end.
+    fn opening_of(&self, end: &TurnEnd, range: Range<usize>) -> usize {
+        let first = range.start;
+        let mut heard = range.filter_map(|index| match &self.records.get(index)?.entry {
+            Entry::Message(entry) if is_of_a_turn(entry) && matches!(*entry.message, ChatMessage::User(_)) => {
+                Some((index, entry.inbound.as_ref()))
+            }
+            _ => None,
+        });
+        let own = match end.inbound.first() {
+            Some(id) => heard.find(|(_, inbound)| *inbound == Some(id)).map(|(index, _)| index),
+            // It took in nothing that has an id.
+            None => heard.fold(None, |own, (index, inbound)| match inbound {
+                Some(_) => None,
+                None => own.or(Some(index)),
+            }),
+        };
+        own.unwrap_or(first)
+    }
+
+    /// Where the results begin that stand right before a message for calls of an earlier turn.
+    fn first_repair(&self, opening: usize, floor: usize) -> usize {
+        let before = self.records.get(floor..opening).unwrap_or_default();
+        let repairs = before.iter().rev().take_while(|record| match &record.entry {
+            Entry::Message(entry) => {
+                matches!(*entry.message, ChatMessage::Tool(_)) && entry.message.text() == INTERRUPTED_RESULT
+            }
+            _ => false,
+        });
+        opening - repairs.count()
+    }
+
+    fn push(&mut self, opening: usize, end_of_range: usize, end: Option<&'a TurnEnd>) {
+        let floor = self.turns.last().map_or(0, |turn| turn.range.end);
+        let begin = self.first_repair(opening, floor);
+        let messages_in = |range: Range<usize>| {
+            self.records.get(range).unwrap_or_default().iter().filter_map(|record| match &record.entry {
+                Entry::Message(entry) if is_of_a_turn(entry) => Some(entry),
+                _ => None,
+            })
+        };
+        self.turns.push(RecordedTurn {
+            before: self.records.get(..begin).unwrap_or_default(),
+            opening: messages_in(begin..opening).count(),
+            messages: messages_in(begin..end_of_range).collect(),
+            range: begin..end_of_range,
+            end,
+        });
+    }
+}
+
+/// Whether a turn would record the message: commands, instructions and empty answers are never
+/// sent to a model.
+fn is_of_a_turn(entry: &MessageEntry) -> bool {
+    let is_command = entry.extra.get("_command").is_some_and(|mark| *mark != Value::Bool(false) && !mark.is_null());
+    !is_command
+        && match &*entry.message {
+            ChatMessage::System { .. } => false,
+            ChatMessage::Assistant(said) => {
+                !said.tool_calls.is_empty() || said.content.as_ref().is_some_and(|content| !content.is_empty())
+            }
+            ChatMessage::User(_) | ChatMessage::Tool(_) => true,
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use nanobot_session::TurnOutcome;
+    use nanobot_types::{AssistantMessage, ToolCall};
+
+    use super::*;
+
+    fn user(id: &str) -> Entry {
+        let inbound = (!id.is_empty()).then(|| id.into());
+        Entry::Message(MessageEntry { inbound, ..MessageEntry::new(ChatMessage::user("said")) })
+    }
+
+    fn calls() -> Entry {
+        let tool_calls = vec![ToolCall::new("1", "look", "{}")];
+        Entry::message(ChatMessage::Assistant(AssistantMessage { tool_calls, ..AssistantMessage::default() }))
+    }
+
+    fn result(text: &str) -> Entry {
+        Entry::message(ChatMessage::tool(&ToolCall::new("1", "look", "{}"), text))
+    }
+
+    fn word() -> Entry {
+        Entry::message(ChatMessage::assistant("done"))
+    }
+
+    fn end(inbound: &[&str]) -> Entry {
+        let inbound = inbound.iter().map(|id| (*id).into()).collect();
+        Entry::TurnEnded(TurnEnd { turn: "t".into(), inbound, outcome: TurnOutcome::Replied, visible: None })
+    }
+
+    /// Where each turn stands, which of its messages began it, and whether it ended.
+    fn found(entries: Vec<Entry>) -> Vec<(Range<usize>, usize, bool)> {
+        let mut seq = 0;
+        let records: Vec<Record> = entries
+            .into_iter()
+            .map(|entry| {
+                let record = Record { seq: Seq(seq), entry };
+                seq += u64::from(matches!(record.entry, Entry::Message(_)));
+                record
+            })
+            .collect();
+        turns(&records).into_iter().map(|turn| (turn.range.clone(), turn.opening, turn.end.is_some())).collect()
+    }
+
+    #[test]
+    fn turns_are_told_apart() {
+        for (name, entries, expected) in [
+            ("nothing", vec![], vec![]),
+            (
+                "two with ends",
+                vec![user("a"), word(), end(&["a"]), user(""), word(), end(&[])],
+                vec![(0..3, 0, true), (3..6, 0, true)],
+            ),
+            (
+                "steered",
+                vec![user("a"), calls(), result("x"), user("b"), word(), end(&["a", "b"])],
+                vec![(0..6, 0, true)],
+            ),
+            (
+                "of another program",
+                vec![user(""), calls(), result("x"), word(), user(""), word()],
+                vec![(0..4, 0, false), (4..6, 0, false)],
+            ),
+            ("left open", vec![user("a"), calls()], vec![(0..2, 0, false)]),
+            (
+                "abandoned, its call answered by the next one",
+                vec![user("a"), calls(), result(INTERRUPTED_RESULT), user("b"), word(), end(&["b"])],
+                vec![(0..2, 0, false), (2..6, 1, true)],
+            ),
+            (
+                "stopped, its call answered by the next one",
+                vec![user("a"), calls(), end(&["a"]), result(INTERRUPTED_RESULT), user("b"), word(), end(&["b"])],
+                vec![(0..3, 0, true), (3..7, 1, true)],
+            ),
+            (
+                "abandoned before one without an id",
+                vec![user("a"), user(""), word(), end(&[])],
+                vec![(0..1, 0, false), (1..4, 0, true)],
+            ),
+            (
+                "reset in between",
+                vec![user("a"), Entry::Reset, user("b"), word(), end(&["b"])],
+                vec![(0..1, 0, false), (2..5, 0, true)],
+            ),
+            ("an answer to nobody", vec![word(), user("a"), word(), end(&["a"])], vec![(1..4, 0, true)]),
+        ] {
+            assert_eq!(found(entries), expected, "{name}");
+        }
+    }
+}
