@@ -44,7 +44,7 @@ async fn the_session_key_is_the_override_or_the_chat_and_never_metadata() {
     let bus = Arc::new(MemoryBus::new());
     let mut replies = bus.outbound(&"telegram".into()).await.unwrap();
     let cancel = CancellationToken::new();
-    let agent_loop = AgentLoop::new(agent, bus.clone(), LoopSettings::default());
+    let agent_loop = AgentLoop::new(agent, bus.clone(), bus.clone(), LoopSettings::default());
     let stop = cancel.clone();
     let running = TaskTracker::new().spawn(async move { agent_loop.run(stop).await });
     for message in [plain, misled, overridden] {

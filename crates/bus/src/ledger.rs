@@ -169,9 +169,10 @@ pub trait Ledger: Send + Sync + fmt::Debug {
     /// [`BusError::Conflict`] when it is in another state; else as [`Ledger::show`].
     async fn retry(&self, id: &str) -> Result<(), BusError>;
 
-    /// Settles an entry that is not yet done as dropped (inbound) or expired (outbound).
+    /// Settles an entry that is open, uncertain or failed as dropped (inbound) or expired
+    /// (outbound).
     ///
     /// # Errors
-    /// [`BusError::Conflict`] when it is done already; else as [`Ledger::show`].
+    /// [`BusError::Conflict`] when it is done or given up already; else as [`Ledger::show`].
     async fn discard(&self, id: &str) -> Result<(), BusError>;
 }

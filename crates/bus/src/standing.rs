@@ -3,7 +3,7 @@
 //! Decision: pure and shared, so that every bus, whatever it stores entries in, moves them the
 //! same way. It knows nothing of time: how long a message waits is the bus's to keep.
 
-use crate::{EntryState, Progress, Queue, Settle};
+use crate::{DISCARDED, EntryState, Progress, Queue, Settle};
 
 /// Where an entry stands and how it got there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +77,19 @@ impl Standing {
                 true
             }
             EntryState::Pending | EntryState::Sending | EntryState::Answered | EntryState::Sent => false,
+        }
+    }
+
+    /// Gives it up on a person's word. `false`, and nothing changed, when it is done or given up.
+    #[must_use]
+    pub fn discard(&mut self, queue: Queue) -> bool {
+        match self.state {
+            EntryState::Pending | EntryState::Sending | EntryState::Uncertain | EntryState::Failed => {
+                let why = DISCARDED.to_owned();
+                self.end(queue, EntryState::Dropped, EntryState::Expired, Some(&why));
+                true
+            }
+            EntryState::Answered | EntryState::Sent | EntryState::Dropped | EntryState::Expired => false,
         }
     }
 
@@ -158,6 +171,18 @@ mod tests {
             assert_eq!(standing, expected, "{state}");
             let open_or_done = state.is_open() || matches!(state, EntryState::Answered | EntryState::Sent);
             assert_eq!(reopened, !open_or_done, "{state}");
+        }
+    }
+
+    #[test]
+    fn a_person_gives_up_what_is_open_in_doubt_or_failed() {
+        for state in EntryState::ALL {
+            let mut standing = Standing { state, ..Standing::accepted() };
+            let given_up = standing.discard(Queue::Outbound);
+            let expected = if given_up { (EntryState::Expired, Some(DISCARDED)) } else { (state, None) };
+            assert_eq!((standing.state, standing.why.as_deref()), expected);
+            let may_be = state.is_open() || matches!(state, EntryState::Uncertain | EntryState::Failed);
+            assert_eq!(given_up, may_be, "{state}");
         }
     }
 

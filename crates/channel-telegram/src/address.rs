@@ -3,7 +3,7 @@
 use teloxide::types::{Message, MessageEntity, MessageEntityKind, MessageKind};
 
 /// The commands that the assistant knows. They need no mention in a group.
-const COMMANDS: &[&str] = &["new", "branch", "stop", "status", "help", "reset", "clear", "start"];
+const COMMANDS: &[&str] = &["new", "branch", "stop", "status", "pending", "help", "reset", "clear", "start"];
 
 /// Who the bot is.
 #[derive(Clone, Debug, PartialEq, Eq)]

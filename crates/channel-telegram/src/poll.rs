@@ -36,6 +36,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("branch", "Copy this conversation"),
     ("stop", "Stop what is being worked on"),
     ("status", "Show how things are"),
+    ("pending", "Show messages that are not settled"),
     ("help", "Show what can be done"),
 ];
 

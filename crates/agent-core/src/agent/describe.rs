@@ -37,7 +37,8 @@ impl Agent {
         let cached = (usage.cached_tokens * 100).checked_div(usage.prompt_tokens).unwrap_or(0);
         let messages = match self.sessions.read(session, ReadFrom::Cursor).await {
             Ok(view) => {
-                let sent = view.standing().into_iter().filter(|record| matches!(record.entry, Entry::Message(_))).count();
+                let sent =
+                    view.standing().into_iter().filter(|record| matches!(record.entry, Entry::Message(_))).count();
                 format!("{} messages, {sent} in context", view.head)
             }
             Err(error) => format!("unreadable ({error})"),

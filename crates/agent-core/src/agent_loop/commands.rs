@@ -25,6 +25,8 @@ pub(super) enum Command {
     Help,
     /// Says how things are.
     Status,
+    /// Shows what is not settled, or does something about it.
+    Pending,
     /// Greets.
     Start,
 }
@@ -34,7 +36,7 @@ impl Command {
     pub(super) fn when(self) -> When {
         match self {
             Self::New | Self::Branch => When::InLane,
-            Self::Stop | Self::Help | Self::Status | Self::Start => When::Now,
+            Self::Stop | Self::Help | Self::Status | Self::Pending | Self::Start => When::Now,
         }
     }
 }
@@ -49,13 +51,14 @@ pub struct CommandInfo {
 }
 
 /// The commands every channel understands.
-pub const COMMANDS: [CommandInfo; 7] = [
+pub const COMMANDS: [CommandInfo; 8] = [
     CommandInfo { name: "/new", about: "Start a new conversation" },
     CommandInfo { name: "/reset", about: "The same as /new" },
     CommandInfo { name: "/clear", about: "The same as /new" },
     CommandInfo { name: "/branch", about: "Copy this conversation, to go on with the copy at a terminal" },
     CommandInfo { name: "/stop", about: "Stop the current task" },
     CommandInfo { name: "/status", about: "Show model, tokens and what is running" },
+    CommandInfo { name: "/pending", about: "Show messages that are not settled; also retry ID, drop ID" },
     CommandInfo { name: "/help", about: "Show the commands" },
 ];
 
@@ -70,17 +73,23 @@ pub(super) enum Parsed<'a> {
     Text,
 }
 
-/// Reads a message: trimmed, case ignored, whole, an `@botname` behind the command ignored.
+/// Reads a message: trimmed, case ignored, whole (but for `/pending`, which has arguments), an
+/// `@botname` behind the command ignored.
 pub(super) fn parse(content: &str) -> Parsed<'_> {
     let trimmed = content.trim();
     let Some(word) = trimmed.strip_prefix('/') else { return Parsed::Text };
-    let name = word.split('@').next().unwrap_or(word);
+    let whole = word.split('@').next().unwrap_or(word);
+    let name = match word.split(['@', ' ', '\n']).next() {
+        Some(first) if first.eq_ignore_ascii_case("pending") => first,
+        _ => whole,
+    };
     match name.to_ascii_lowercase().as_str() {
         "new" | "reset" | "clear" => Parsed::Command(Command::New),
         "branch" => Parsed::Command(Command::Branch),
         "stop" => Parsed::Command(Command::Stop),
         "help" => Parsed::Command(Command::Help),
         "status" => Parsed::Command(Command::Status),
+        "pending" => Parsed::Command(Command::Pending),
         "start" => Parsed::Command(Command::Start),
         other
             if !other.is_empty()
@@ -110,6 +119,8 @@ mod tests {
             ("/clear@my_bot", Parsed::Command(Command::New)),
             ("/Branch", Parsed::Command(Command::Branch)),
             ("/stop", Parsed::Command(Command::Stop)),
+            ("/pending", Parsed::Command(Command::Pending)),
+            ("/Pending@my_bot retry 7", Parsed::Command(Command::Pending)),
             ("/stop now please", Parsed::Text),
             ("/etc/hosts", Parsed::Text),
             ("/frobnicate", Parsed::Unknown("/frobnicate")),

@@ -7,6 +7,7 @@
 
 mod commands;
 mod lane;
+mod pending;
 mod pump;
 
 use std::time::Duration;
@@ -23,7 +24,8 @@ pub struct LoopSettings {
     pub full_pause: Duration,
     /// How long turns may go on when the assistant shuts down.
     pub grace: Duration,
-    /// How often a message is tried before it is given up.
+    /// How often a message is tried before it is given up; every recorded step of its turn is
+    /// worth one more attempt.
     pub attempts: u32,
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use nanobot_bus::{Bus, Delivery, Settle};
+use nanobot_bus::{Bus, Delivery, Ledger, Settle};
 use nanobot_types::{InboundMessage, OutboundKey, OutboundKind, OutboundMessage, SessionKey, TraceId};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -13,6 +13,7 @@ use tokio_util::task::TaskTracker;
 use super::LoopSettings;
 use super::commands::{self, Command, Parsed, When};
 use super::lane::{Lane, LaneHandle, Queued};
+use super::pending;
 use crate::{Agent, AgentError};
 
 /// The place of an answer to a command, and of a notice, among the messages of its turn: behind
@@ -30,6 +31,7 @@ pub struct AgentLoop {
 pub(super) struct Shared {
     pub(super) agent: Arc<Agent>,
     pub(super) bus: Arc<dyn Bus>,
+    ledger: Arc<dyn Ledger>,
     pub(super) settings: LoopSettings,
     lanes: Mutex<HashMap<SessionKey, LaneHandle>>,
     tasks: TaskTracker,
@@ -41,12 +43,13 @@ pub(super) struct Shared {
 }
 
 impl AgentLoop {
-    /// A loop between an agent and a bus.
+    /// A loop between an agent and a bus; `ledger` is that bus's.
     #[must_use]
-    pub fn new(agent: Arc<Agent>, bus: Arc<dyn Bus>, settings: LoopSettings) -> Self {
+    pub fn new(agent: Arc<Agent>, bus: Arc<dyn Bus>, ledger: Arc<dyn Ledger>, settings: LoopSettings) -> Self {
         let shared = Shared {
             agent,
             bus,
+            ledger,
             settings,
             lanes: Mutex::default(),
             tasks: TaskTracker::new(),
@@ -116,6 +119,7 @@ impl Shared {
                 count => format!("Stopped {count} task(s)."),
             },
             Command::Help => commands::help(),
+            Command::Pending => pending::answer(&*self.ledger, &delivery.message).await,
             Command::Start => "Hi, I am nanobot. Write to me, or try /help.".to_owned(),
             Command::Status | Command::New | Command::Branch => self.status(session).await,
         };

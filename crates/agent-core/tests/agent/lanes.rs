@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nanobot_agent_core::{AgentLoop, LoopSettings};
-use nanobot_bus::{Bus as _, MemoryBus, Settle, Subscription};
+use nanobot_bus::{Bus as _, EntryState, Ledger as _, LedgerFilter, MemoryBus, Queue, Settle, Subscription};
 use nanobot_testkit::{Gate, Reply, ScriptedProvider};
 use nanobot_types::{ChatMessage, InboundMessage, OutboundKind, OutboundMessage};
 use serde_json::json;
@@ -29,7 +29,7 @@ impl Running {
         let bus = Arc::new(MemoryBus::new());
         let out = bus.outbound(&"telegram".into()).await.unwrap();
         let cancel = CancellationToken::new();
-        let agent_loop = AgentLoop::new(world.agent(), bus.clone(), settings);
+        let agent_loop = AgentLoop::new(world.agent(), bus.clone(), bus.clone(), settings);
         let stop = cancel.clone();
         let task = TaskTracker::new().spawn(async move { agent_loop.run(stop).await.unwrap() });
         Self { bus, out, cancel, task }
@@ -214,7 +214,7 @@ async fn a_shutdown_leaves_unfinished_messages_to_the_next_start() {
     let world = World::new(ScriptedProvider::answering(|_| Reply::hang()));
     let bus = Arc::new(MemoryBus::new());
     let settings = LoopSettings { grace: std::time::Duration::ZERO, ..LoopSettings::default() };
-    let agent_loop = AgentLoop::new(world.agent(), bus.clone(), settings);
+    let agent_loop = AgentLoop::new(world.agent(), bus.clone(), bus.clone(), settings);
     let cancel = CancellationToken::new();
     let message = InboundMessage { id: Some("a".into()), ..InboundMessage::text("telegram", "u", "1", "hi") };
     bus.publish_inbound(message).await.unwrap();
@@ -227,4 +227,43 @@ async fn a_shutdown_leaves_unfinished_messages_to_the_next_start() {
     assert_eq!(world.log("telegram:1").await, ["user: hi"]);
     let again = bus.inbound().await.unwrap().next().await.unwrap();
     assert_eq!((again.message.content.as_str(), again.attempt), ("hi", 2));
+}
+
+#[tokio::test]
+async fn a_chat_sees_what_is_not_settled_in_it_and_decides() {
+    let world = World::new(ScriptedProvider::answering(|_| Reply::text("ok")));
+    let mut running = Running::start(&world).await;
+    running.say("1", "a", "hello").await;
+    let reply = loop {
+        let delivery = running.out.next().await.unwrap();
+        if delivery.is_durable() {
+            break delivery;
+        }
+    };
+    reply.settle(Settle::Uncertain("no answer within 60 s".to_owned())).await.unwrap();
+    let id = running.bus.list(Queue::Outbound, LedgerFilter::Uncertain, 1).await.unwrap().remove(0).id;
+
+    running.say("1", "b", "/pending").await;
+    let listed = running.reply().await;
+    let expected = [&format!("{id} · mine, may not have arrived · "), " · ok — no answer within 60 s", "retry ID"];
+    assert!(expected.iter().all(|part| listed.contains(*part)), "{listed}");
+    assert!(!listed.contains("yours"), "neither the command nor what is answered: {listed}");
+
+    running.say("2", "c", "/pending").await;
+    assert_eq!(running.reply().await, "Everything in this chat is settled.");
+    running.say("2", "d", &format!("/pending retry {id}")).await;
+    assert_eq!(running.reply().await, format!("This chat has no entry {id}. /pending lists what there is."));
+
+    running.say("1", "e", &format!("/pending drop {id}")).await;
+    assert_eq!(running.reply().await, format!("Entry {id} is given up."));
+    assert_eq!(running.bus.show(&id).await.unwrap().state, EntryState::Expired);
+    running.say("1", "f", &format!("/pending drop {id}")).await;
+    assert_eq!(running.reply().await, format!("Entry {id} is expired; there is nothing to do about it."));
+    running.say("1", "g", &format!("/pending retry {id}")).await;
+    let mut replies = [running.reply().await, running.reply().await];
+    replies.sort();
+    assert_eq!(replies, [format!("Entry {id} is tried again."), "ok".to_owned()]);
+    running.say("1", "h", "/pending please").await;
+    assert!(running.reply().await.starts_with("/pending lists"));
+    running.stop().await;
 }

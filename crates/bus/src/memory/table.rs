@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, HashMap};
 use nanobot_types::{ChannelName, Timestamp};
 use tokio::time::Instant;
 
-use crate::ledger::DISCARDED;
 use crate::{
     BusError, EntryState, Handout, LONGEST_DELAY, LedgerEntry, LedgerFilter, Progress, Queued, REDELIVERY_DELAY,
     Settle, Standing,
@@ -115,9 +114,8 @@ impl<T: Queued> Table<T> {
     }
 
     pub(super) fn discard(&mut self, number: u64) -> Result<(), BusError> {
-        let outcome = Settle::Discard(DISCARDED.to_owned());
-        let discarded = self.open.get_mut(&number).is_some_and(|entry| entry.standing.settle(T::QUEUE, &outcome));
-        if !discarded {
+        let entry = self.open.get_mut(&number).or_else(|| self.settled.get_mut(&number));
+        if !entry.is_some_and(|entry| entry.standing.discard(T::QUEUE)) {
             return Err(self.refusal(number));
         }
         self.shelve(number);

@@ -160,7 +160,7 @@ pub(super) fn settle(
     Ok(Ok(()))
 }
 
-/// Settles an open entry on a person's word.
+/// Gives an entry up on a person's word.
 pub(super) fn discard(
     connection: &Connection,
     queue: Queue,
@@ -170,7 +170,7 @@ pub(super) fn discard(
     let Some(mut row) = load(connection, entry)? else {
         return Ok(Err(BusError::Unknown { id: entry.to_string() }));
     };
-    if !row.standing.settle(queue, &Settle::Discard(nanobot_bus::DISCARDED.to_owned())) {
+    if !row.standing.discard(queue) {
         return Ok(Err(conflict(entry, row.standing.state)));
     }
     row.close(now);

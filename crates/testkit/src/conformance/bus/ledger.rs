@@ -112,6 +112,10 @@ pub(super) async fn a_person_decides(bus: &(impl Bus + Ledger)) -> anyhow::Resul
     ensure!(matches!(refused, Err(BusError::Conflict { .. })), "then it is settled: {refused:?}");
     let refused = bus.discard(&id).await;
     ensure!(matches!(refused, Err(BusError::Conflict { .. })), "once: {refused:?}");
+    bus.retry(&id).await?;
+    next(&mut subscription).await?.settle(Settle::Fail("no".to_owned())).await?;
+    bus.discard(&id).await?;
+    same("what failed can be dropped", &bus.show(&id).await?.state, &EntryState::Dropped)?;
 
     let answer = reply(1);
     bus.publish_outbound(answer.clone()).await?;

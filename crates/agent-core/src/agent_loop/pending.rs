@@ -1,0 +1,132 @@
+//! `/pending`: what of a chat is not settled, and what a person wants done about it.
+//!
+//! Decision: a chat sees and touches its own entries and nobody else's, and the command's own
+//! message is none of them. Only the newest of the ledger are looked through; `nanobot inbox` sees
+//! everything.
+
+use nanobot_bus::{BusError, EntryState, Ledger, LedgerEntry, LedgerFilter, Queue};
+use nanobot_types::{ChannelName, ChatId, InboundMessage};
+
+/// How many entries of each queue and state are looked through.
+const LOOKED_THROUGH: usize = 1000;
+/// How many are shown.
+const SHOWN: usize = 20;
+/// How many characters of a message are shown.
+const EXCERPT: usize = 60;
+
+const USAGE: &str =
+    "/pending lists what is not settled here; /pending retry ID tries it again; /pending drop ID gives it up.";
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked<'a> {
+    List,
+    Retry(&'a str),
+    Drop(&'a str),
+    Else,
+}
+
+fn read(content: &str) -> Asked<'_> {
+    let words: Vec<&str> = content.split_whitespace().skip(1).collect();
+    match words.as_slice() {
+        [] | ["list"] => Asked::List,
+        ["retry", id] => Asked::Retry(id),
+        ["drop", id] => Asked::Drop(id),
+        _ => Asked::Else,
+    }
+}
+
+/// Does what the message asks for, and says how that went.
+pub(super) async fn answer(ledger: &dyn Ledger, message: &InboundMessage) -> String {
+    let done = match read(&message.content) {
+        Asked::List => list(ledger, message).await,
+        Asked::Retry(id) => change(ledger, message, id, Change::Retry).await,
+        Asked::Drop(id) => change(ledger, message, id, Change::Drop).await,
+        Asked::Else => Ok(USAGE.to_owned()),
+    };
+    done.unwrap_or_else(|error| {
+        tracing::error!(error = &error as &dyn std::error::Error, "the ledger did not answer a person");
+        format!("That does not work now: {error}.")
+    })
+}
+
+async fn list(ledger: &dyn Ledger, message: &InboundMessage) -> Result<String, BusError> {
+    let mut entries = Vec::new();
+    for queue in [Queue::Inbound, Queue::Outbound] {
+        for filter in [LedgerFilter::Open, LedgerFilter::Uncertain, LedgerFilter::Failed] {
+            entries.extend(ledger.list(queue, filter, LOOKED_THROUGH).await?);
+        }
+    }
+    entries.retain(|entry| belongs(entry, message) && !is_itself(entry, message));
+    if entries.is_empty() {
+        return Ok("Everything in this chat is settled.".to_owned());
+    }
+    entries.sort_by_key(|entry| entry.accepted_at);
+    let more = entries.len().saturating_sub(SHOWN);
+    let mut lines: Vec<String> = entries.iter().skip(more).map(line).collect();
+    if more > 0 {
+        lines.insert(0, format!("({more} older ones are not shown)"));
+    }
+    Ok(format!("Not settled in this chat:\n{}\n{USAGE}", lines.join("\n")))
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    Retry,
+    Drop,
+}
+
+async fn change(ledger: &dyn Ledger, message: &InboundMessage, id: &str, change: Change) -> Result<String, BusError> {
+    let unknown = || format!("This chat has no entry {id}. /pending lists what there is.");
+    match ledger.show(id).await {
+        Ok(entry) if belongs(&entry, message) => {}
+        Ok(_) | Err(BusError::Unknown { .. }) => return Ok(unknown()),
+        Err(error) => return Err(error),
+    }
+    let (changed, done) = match change {
+        Change::Retry => (ledger.retry(id).await, "is tried again"),
+        Change::Drop => (ledger.discard(id).await, "is given up"),
+    };
+    match changed {
+        Ok(()) => Ok(format!("Entry {id} {done}.")),
+        Err(BusError::Unknown { .. }) => Ok(unknown()),
+        Err(BusError::Conflict { state, .. }) => Ok(format!("Entry {id} is {state}; there is nothing to do about it.")),
+        Err(error) => Err(error),
+    }
+}
+
+fn place(entry: &LedgerEntry) -> Option<(&ChannelName, &ChatId)> {
+    let inbound = entry.inbound.as_ref().map(|message| (&message.channel, &message.chat_id));
+    inbound.or_else(|| entry.outbound.as_ref().map(|message| (&message.channel, &message.chat_id)))
+}
+
+fn belongs(entry: &LedgerEntry, message: &InboundMessage) -> bool {
+    place(entry) == Some((&message.channel, &message.chat_id))
+}
+
+fn is_itself(entry: &LedgerEntry, message: &InboundMessage) -> bool {
+    entry.inbound.as_ref().is_some_and(|inbound| inbound.id == message.id)
+}
+
+fn line(entry: &LedgerEntry) -> String {
+    let (whose, text) = match (&entry.inbound, &entry.outbound) {
+        (Some(message), _) => ("yours", message.content.as_str()),
+        (None, Some(message)) => ("mine", message.content.as_str()),
+        (None, None) => ("unreadable", ""),
+    };
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut excerpt: String = text.chars().take(EXCERPT).collect();
+    if excerpt.len() < text.len() {
+        excerpt.push('…');
+    }
+    let at = entry.accepted_at.format("%m-%d %H:%M");
+    let why = entry.why.as_ref().map(|why| format!(" — {why}")).unwrap_or_default();
+    format!("{} · {whose}, {} · {at} · {excerpt}{why}", entry.id, word(entry.state))
+}
+
+fn word(state: EntryState) -> &'static str {
+    match state {
+        EntryState::Uncertain => "may not have arrived",
+        other => other.as_str(),
+    }
+}
