@@ -56,6 +56,8 @@ pub(crate) enum Command {
     /// List, show, export, fork and rewind conversations
     #[command(subcommand)]
     Sessions(SessionsCommand),
+    /// Messages that wait, may not have arrived, or failed
+    Inbox(InboxArguments),
     /// Show the configuration and where each value comes from
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -125,6 +127,53 @@ pub(crate) struct GatewayArguments {
     /// Log to standard error as JSON, one object a line
     #[arg(long)]
     pub(crate) json_logs: bool,
+}
+
+/// Options of `inbox`. Without any of the first three, all of them are listed.
+#[derive(Debug, Args)]
+pub(crate) struct InboxArguments {
+    /// What is not settled yet
+    #[arg(long, global = true)]
+    pub(crate) pending: bool,
+    /// What may or may not have arrived
+    #[arg(long, global = true)]
+    pub(crate) uncertain: bool,
+    /// What was given up
+    #[arg(long, global = true)]
+    pub(crate) failed: bool,
+    /// Everything that is still kept
+    #[arg(long, global = true)]
+    pub(crate) all: bool,
+    /// The most entries to list
+    #[arg(long, global = true, value_name = "N", default_value_t = 100)]
+    pub(crate) limit: usize,
+    /// As JSON, for programs
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Option<InboxCommand>,
+}
+
+/// What can be done with messages.
+#[derive(Debug, Subcommand)]
+pub(crate) enum InboxCommand {
+    /// List them, the newest first (the default)
+    List,
+    /// Print one
+    Show {
+        /// Its number, as `inbox` lists it
+        id: String,
+    },
+    /// Try one again
+    Retry {
+        /// Its number
+        id: String,
+    },
+    /// Give one up
+    Drop {
+        /// Its number
+        id: String,
+    },
 }
 
 /// What can be done with conversations.

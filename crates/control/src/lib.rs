@@ -19,6 +19,9 @@ mod server;
 mod socket;
 mod terminals;
 
+/// The socket's name in the folder of a home's data.
+pub const SOCKET: &str = "gateway.sock";
+
 pub use client::{ControlClient, Conversation, Told};
 pub use error::ControlError;
 pub use frame::{About, Answer, Request, TerminalEvent};

@@ -13,7 +13,7 @@ use nanobot_tool::{Registry, Typed};
 use nanobot_tools::{DirectRunner, HttpClients, ToolsConfig, builtin};
 
 use crate::settings::{AgentDefaults, SkillsConfig};
-use crate::{ModelChoice, RuntimeError, model, session_store};
+use crate::{ModelChoice, RuntimeError, control_socket, model, session_store};
 
 /// The variable of the Python program for the number of turns at a time.
 const CONCURRENCY_VARIABLE: &str = "NANOBOT_MAX_CONCURRENT_REQUESTS";
@@ -102,7 +102,7 @@ fn registry(config: &Config, workspace: &Path, outbox: Arc<dyn Outbox>) -> Resul
 fn path_rules(config: &Config, tools: &ToolsConfig, workspace: &Path) -> Result<PathRules, RuntimeError> {
     let paths = config.paths();
     let skills: SkillsConfig = config.section("skills")?;
-    let mut secret_paths = vec![paths.config_file.clone(), paths.state_db.clone()];
+    let mut secret_paths = vec![paths.config_file.clone(), paths.state_db.clone(), control_socket(config)];
     secret_paths.extend(CREDENTIAL_PATHS.map(PathBuf::from));
     let mut read_only_roots = library(config, &skills);
     read_only_roots.push(paths.media.clone());

@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use nanobot_agent_core::AgentError;
+use nanobot_bus::BusError;
 use nanobot_channels::ChannelsError;
 use nanobot_config::ConfigError;
 use nanobot_context::ContextError;
+use nanobot_control::ControlError;
 use nanobot_providers::{BuildError, KeyError, ProxyError, SelectError};
 use nanobot_server::ServerError;
 use nanobot_state::StateError;
@@ -59,6 +61,12 @@ pub enum RuntimeError {
     /// The health endpoint cannot listen.
     #[error(transparent)]
     Server(#[from] ServerError),
+    /// The gateway that has the home does not answer.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+    /// The ledger does not allow it, or failed.
+    #[error(transparent)]
+    Ledger(#[from] BusError),
     /// The assistant failed.
     #[error(transparent)]
     Agent(#[from] AgentError),
@@ -89,6 +97,13 @@ impl RuntimeError {
                 "Check the permissions and the free space of the workspace; `nanobot status` shows where it is."
                     .to_owned(),
             ),
+            Self::Control(_) => Some("Look at the gateway's log, and ask again.".to_owned()),
+            Self::Ledger(BusError::Unknown { .. } | BusError::Conflict { .. }) => {
+                Some("`nanobot inbox --all` lists every entry and how it stands.".to_owned())
+            }
+            Self::Ledger(_) => {
+                Some("Check the free space of the folder that holds state.db, and try again.".to_owned())
+            }
             Self::Proxy(_) | Self::Context(_) | Self::Tools(_) | Self::Server(_) => None,
         }
     }

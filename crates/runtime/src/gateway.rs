@@ -1,6 +1,7 @@
 //! The assistant in people's chats: bus, agent, channels, health endpoint.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,7 @@ use nanobot_channels::{
     HealthState, ManagedChannel, MediaSettings,
 };
 use nanobot_config::Config;
+use nanobot_control::{About, ControlParts, ControlServer};
 use nanobot_server::{ChannelHealth, HealthReport, HealthServer, HealthSource, ServerConfig};
 use nanobot_state::{HomeLock, SqliteBus, StateDb};
 use nanobot_tools::WebConfig;
@@ -21,25 +23,30 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::assistant::Assistant;
-use crate::{FirstVisit, ModelChoice, RuntimeError, model, platforms};
+use crate::keeping::Keeper;
+use crate::{FirstVisit, ModelChoice, RuntimeError, control_socket, model, platforms};
 
 /// How long replies may still be sent after the last turn ended.
 const FLUSH_GRACE: Duration = Duration::from_secs(5);
-/// How long settled messages are remembered, and with them that they were there.
-const LEDGER_KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// A gateway that owns its home and has not begun to run.
 #[derive(Debug)]
 pub struct Gateway {
-    _lock: HomeLock,
     bus: SqliteBus,
     assistant: Assistant,
+    events: EventFeed,
+    /// `None` where there can be none: other commands then work on the files.
+    control: Option<ControlServer>,
+    about: About,
+    keeper: Keeper,
     server: HealthServer,
     channels: Vec<ManagedChannel>,
     refused: Vec<(ChannelName, String)>,
     media: MediaSettings,
     first_visit: Option<FirstVisit>,
     started: Instant,
+    /// Given back last, when the socket is gone.
+    _lock: HomeLock,
 }
 
 impl Gateway {
@@ -61,11 +68,34 @@ impl Gateway {
         let bus = SqliteBus::open(database).await?;
         let outbox: Arc<dyn Outbox> = Arc::new(Arc::new(bus.clone()) as Arc<dyn Bus>);
         let model = model::choose_for_gateway(config).await?;
-        let assistant = Assistant::build(config, model, outbox, EventFeed::new())?;
+        let events = EventFeed::new();
+        let assistant = Assistant::build(config, model, outbox, events.clone())?;
+        let about = About {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            model: assistant.model.to_string(),
+            workspace: config.workspace()?,
+        };
+        let control = listen(&control_socket(config)).await;
+        let keeper = Keeper::new(config, bus.clone())?;
         let (channels, refused) = channels(config)?;
         let media = MediaSettings::below(config.paths().media.clone());
         let started = Instant::now();
-        Ok(Self { _lock: lock, bus, assistant, server, channels, refused, media, first_visit, started })
+        Ok(Self {
+            bus,
+            assistant,
+            events,
+            control,
+            about,
+            keeper,
+            server,
+            channels,
+            refused,
+            media,
+            first_visit,
+            started,
+            _lock: lock,
+        })
     }
 
     /// What a person wants to know at the start, a line each.
@@ -102,16 +132,23 @@ impl Gateway {
     /// [`RuntimeError::Channels`] when two channels have one name, [`RuntimeError::Agent`] when
     /// the bus gives no messages.
     pub async fn run(self, cancel: CancellationToken) -> Result<(), RuntimeError> {
-        if let Err(error) = self.bus.prune(LEDGER_KEPT).await {
-            tracing::warn!(%error, "old ledger entries could not be forgotten");
-        }
         let bus: Arc<dyn Bus> = Arc::new(self.bus.clone());
         let ledger: Arc<dyn Ledger> = Arc::new(self.bus.clone());
         let tasks = TaskTracker::new();
         let end = CancellationToken::new();
+        tasks.spawn(self.keeper.run(end.clone()));
+        if let Some(control) = self.control {
+            // Before the channels: what waits for terminals is nobody else's to look after.
+            let parts =
+                ControlParts { bus: bus.clone(), ledger: ledger.clone(), events: self.events, about: self.about };
+            match control.prepare(parts, cancel.clone()).await {
+                Ok(control) => drop(tasks.spawn(control.run(end.clone()))),
+                Err(error) => tracing::error!(%error, "other commands cannot talk to this gateway"),
+            }
+        }
         let manager = ChannelManager::start(&ChannelManagerParts {
             bus: bus.clone(),
-            ledger,
+            ledger: ledger.clone(),
             channels: self.channels,
             refused: self.refused,
             media: self.media,
@@ -120,7 +157,7 @@ impl Gateway {
         })?;
         let health = Arc::new(GatewayHealth { channels: manager.health().clone(), started: self.started });
         let serving = tasks.spawn(self.server.serve(health, end.child_token()));
-        let turns = AgentLoop::new(self.assistant.agent, bus, LoopSettings::default());
+        let turns = AgentLoop::new(self.assistant.agent, bus, ledger.clone(), LoopSettings::default());
         let close_intake = async {
             cancel.cancelled().await;
             manager.close_intake();
@@ -138,6 +175,18 @@ impl Gateway {
         tasks.wait().await;
         self.bus.close().await;
         Ok(outcome?)
+    }
+}
+
+/// The socket for other commands, where there can be one.
+async fn listen(path: &Path) -> Option<ControlServer> {
+    match ControlServer::bind(path).await {
+        Ok(control) => Some(control),
+        Err(error) => {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "other commands work on the files: there is no socket");
+            None
+        }
     }
 }
 

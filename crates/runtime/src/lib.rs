@@ -7,6 +7,8 @@
 mod assistant;
 mod error;
 mod gateway;
+mod inbox;
+mod keeping;
 mod load;
 mod model;
 mod onboard;
@@ -18,22 +20,32 @@ mod visit;
 
 pub use error::RuntimeError;
 pub use gateway::Gateway;
+pub use inbox::Inbox;
+pub use keeping::RetentionSettings;
 pub use load::{LoadOptions, install_tls, load, load_in};
 pub use model::{ModelChoice, ModelSource};
 pub use onboard::{OnboardMode, OnboardPlan, OnboardReport, onboard, plan_onboarding};
 pub use settings::AgentDefaults;
 pub use status::Status;
-pub use terminal::{Answer, Terminal, TerminalEvent, TerminalOptions, ask};
+pub use terminal::{Answer, Terminal, TerminalOptions, ask};
 pub use visit::FirstVisit;
 
 pub use nanobot_agent_core::{COMMANDS, CommandInfo};
+pub use nanobot_bus as bus;
+pub use nanobot_control::TerminalEvent;
 pub use nanobot_session as session;
 pub use nanobot_types as types;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use nanobot_config::Config;
 use nanobot_session::{JsonlStore, SessionPaths, SessionStore};
+
+/// Where the gateway of a home listens for other commands.
+fn control_socket(config: &Config) -> PathBuf {
+    config.paths().data_dir.join(nanobot_control::SOCKET)
+}
 
 /// The sessions of a configuration's workspace.
 ///

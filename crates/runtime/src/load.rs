@@ -8,6 +8,7 @@ use nanobot_server::ServerConfig;
 use nanobot_tools::ToolsConfig;
 use serde_json::Value;
 
+use crate::RetentionSettings;
 use crate::model::ProviderSection;
 use crate::platforms;
 use crate::settings::{AgentDefaults, SkillsConfig};
@@ -70,7 +71,8 @@ fn schema() -> Result<Schema, ConfigError> {
         .variants("channels", "kind", channel_sections(&DeliverySettings::default()))?
         .section("tools", &ToolsConfig::default())?
         .section("gateway", &ServerConfig::default())?
-        .section("skills", &SkillsConfig::default())
+        .section("skills", &SkillsConfig::default())?
+        .section("retention", &RetentionSettings::default())
 }
 
 /// The sections of platforms with the keys that every channel has, so that these are known.

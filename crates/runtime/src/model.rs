@@ -59,6 +59,8 @@ pub enum ModelSource {
         /// Why it is taken.
         why: String,
     },
+    /// A gateway answers, with its own choice.
+    Gateway,
     /// Nobody answers; every message is told what to do.
     Nobody {
         /// What to do.
@@ -78,9 +80,17 @@ pub struct ModelChoice {
     connection: Option<Connection>,
 }
 
+impl ModelChoice {
+    /// What a gateway says of its model.
+    pub(crate) fn of_gateway(model: String) -> Self {
+        Self { provider: "gateway".to_owned(), model, source: ModelSource::Gateway, connection: None }
+    }
+}
+
 impl fmt::Display for ModelChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.source {
+            ModelSource::Gateway => f.write_str(&self.model),
             ModelSource::Configured => write!(f, "{} ({})", self.model, self.provider),
             ModelSource::Local { base } => {
                 write!(f, "{} ({} at {base}, found on this machine)", self.model, self.provider)

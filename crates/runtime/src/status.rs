@@ -3,11 +3,16 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use nanobot_bus::LedgerFilter;
 use nanobot_config::Config;
 use nanobot_tools::ToolsConfig;
 use serde::Serialize;
 
-use crate::{RuntimeError, model, platforms, session_store};
+use crate::keeping::size_of;
+use crate::{Inbox, RuntimeError, model, platforms, session_store};
+
+/// More entries than this are not counted.
+const COUNTED: usize = 10_000;
 
 /// A path and whether something is there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -38,6 +43,29 @@ pub struct ChannelStatus {
     pub known: bool,
 }
 
+/// How many messages stand in a way that somebody may want to look at. Counted up to 10,000.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct MessageCounts {
+    /// Not settled.
+    pub pending: usize,
+    /// Perhaps sent.
+    pub uncertain: usize,
+    /// Not done, and not tried again.
+    pub failed: usize,
+}
+
+/// What a home takes on disk, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Storage {
+    /// The state database, with its log.
+    pub state_db: u64,
+    /// Files that came with messages.
+    pub media: u64,
+    /// Logs.
+    pub logs: u64,
+}
+
 /// How a home stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Status {
@@ -55,6 +83,10 @@ pub struct Status {
     pub channels: Vec<ChannelStatus>,
     /// Sessions in the workspace.
     pub sessions: usize,
+    /// Messages; `None` when the ledger does not answer.
+    pub messages: Option<MessageCounts>,
+    /// What it takes on disk.
+    pub storage: Storage,
     /// What is less safe than it could be.
     pub warnings: Vec<String>,
 }
@@ -81,9 +113,48 @@ impl Status {
             providers: model::providers(config)?,
             channels: channels(config)?,
             sessions,
+            messages: count(config).await,
+            storage: storage(config),
             warnings,
         })
     }
+}
+
+async fn count(config: &Config) -> Option<MessageCounts> {
+    let counted = async {
+        let inbox = Inbox::open(config).await?;
+        let of = async |filter| Ok::<_, RuntimeError>(inbox.entries(&[filter], COUNTED).await?.len());
+        let counts = MessageCounts {
+            pending: of(LedgerFilter::Open).await?,
+            uncertain: of(LedgerFilter::Uncertain).await?,
+            failed: of(LedgerFilter::Failed).await?,
+        };
+        inbox.close().await;
+        Ok::<_, RuntimeError>(counts)
+    };
+    counted.await.map_err(|error| tracing::debug!(%error, "the ledger does not answer")).ok()
+}
+
+fn storage(config: &Config) -> Storage {
+    let paths = config.paths();
+    let file = |suffix: &str| {
+        let mut path = paths.state_db.clone().into_os_string();
+        path.push(suffix);
+        std::fs::metadata(path).map_or(0, |metadata| metadata.len())
+    };
+    Storage { state_db: file("") + file("-wal"), media: size_of(&paths.media), logs: size_of(&paths.logs) }
+}
+
+/// Bytes for people.
+fn amount(bytes: u64) -> String {
+    let (unit, name) = match bytes {
+        0..1024 => return format!("{bytes} B"),
+        1024..1_048_576 => (1024, "KiB"),
+        1_048_576..1_073_741_824 => (1_048_576, "MiB"),
+        _ => (1_073_741_824, "GiB"),
+    };
+    let tenths = (bytes % unit) * 10 / unit;
+    format!("{}.{tenths} {name}", bytes / unit)
 }
 
 fn channels(config: &Config) -> Result<Vec<ChannelStatus>, RuntimeError> {
@@ -117,10 +188,29 @@ impl fmt::Display for Status {
             };
             writeln!(f, "Channel {}: {state}", channel.name)?;
         }
-        write!(f, "Sessions: {}", self.sessions)?;
+        writeln!(f, "Sessions: {}", self.sessions)?;
+        match &self.messages {
+            Some(MessageCounts { pending, uncertain, failed }) => {
+                writeln!(f, "Messages: {pending} pending, {uncertain} uncertain, {failed} failed")?;
+            }
+            None => writeln!(f, "Messages: unknown (the ledger does not answer)")?,
+        }
+        let Storage { state_db, media, logs } = self.storage;
+        write!(f, "On disk: state {}, media {}, logs {}", amount(state_db), amount(media), amount(logs))?;
         for warning in &self.warnings {
             write!(f, "\nWarning: {warning}")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_shown_in_the_unit_that_fits() {
+        let shown = [0, 1023, 1024, 1_600, 5 << 20, (1 << 30) + (1 << 29)].map(amount);
+        assert_eq!(shown, ["0 B", "1023 B", "1.0 KiB", "1.5 KiB", "5.0 MiB", "1.5 GiB"]);
     }
 }

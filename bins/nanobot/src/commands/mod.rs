@@ -3,6 +3,7 @@
 mod agent;
 mod config;
 mod gateway;
+mod inbox;
 mod onboard;
 mod sessions;
 mod status;
@@ -11,6 +12,7 @@ mod transcript;
 pub(crate) use agent::agent;
 pub(crate) use config::config;
 pub(crate) use gateway::gateway;
+pub(crate) use inbox::inbox;
 pub(crate) use onboard::onboard;
 pub(crate) use sessions::sessions;
 pub(crate) use status::status;

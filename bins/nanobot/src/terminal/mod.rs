@@ -36,7 +36,7 @@ fn is_command(line: &str) -> bool {
 /// Who answers, for the person who asks; `None` when it is what was configured.
 fn model_notice(model: &ModelChoice) -> Option<String> {
     match &model.source {
-        ModelSource::Configured | ModelSource::Nobody { .. } => None,
+        ModelSource::Configured | ModelSource::Gateway | ModelSource::Nobody { .. } => None,
         ModelSource::Local { base } => Some(format!("No model is configured; using {} at {base}.", model.model)),
         ModelSource::Demo { why } => Some(format!(
             "Demo model: {why}. It understands a handful of requests and runs real tools, but it is no language \

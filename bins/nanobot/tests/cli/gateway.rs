@@ -163,3 +163,39 @@ async fn a_second_signal_ends_it_at_once() {
     gateway.signal(Signal::SIGINT);
     assert_eq!(gateway.end().await.1, Some(130));
 }
+
+#[tokio::test]
+async fn what_is_no_gateway_works_through_the_one_that_runs() {
+    let model = ModelServer::scripted([Reply::deltas(["One ", "owner."]), Reply::text("Still here.")]).await.unwrap();
+    let home = Home::with_model(&model.base_url());
+    assert_eq!(home.run(&["inbox"]).await.stdout, "Nothing.\n");
+    assert!(!home.names("").contains(&"state.db".to_owned()), "looking makes no ledger");
+    let gateway = Running::start(&home).await;
+    let asked = home.run(&["agent", "-m", "who has this session?"]).await;
+    assert_eq!((asked.code, asked.stdout.as_str()), (0, "One owner.\n"), "{}", asked.stderr);
+    let piped = home.run_with_input(&["agent"], b"and now?\n/status\n").await;
+    assert_eq!(piped.code, 0, "{}", piped.stderr);
+    assert_says(&piped.stdout, &["Still here.", "Session cli:direct: 4 messages"]);
+    let session = home.read("workspace/sessions/cli_direct.jsonl");
+    assert_eq!(session.matches("who has this session?").count(), 1, "{session}");
+
+    let listed = home.run(&["inbox", "--all", "--json"]).await;
+    let entries: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
+    let states: Vec<&str> = entries.as_array().unwrap().iter().filter_map(|entry| entry["state"].as_str()).collect();
+    assert_eq!(states, ["sent", "answered", "sent", "answered", "sent", "answered"]);
+    assert_says(
+        &home.run(&["status"]).await.stdout,
+        &["Messages: 0 pending, 0 uncertain, 0 failed", "On disk: state "],
+    );
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+    assert!(!home.names("").contains(&"gateway.sock".to_owned()));
+
+    // The same without it, on the file.
+    let id = entries[0]["id"].as_str().unwrap();
+    assert_says(&home.run(&["inbox", "show", id]).await.stdout, &["sent", "to cli:direct"]);
+    let refused = home.run(&["inbox", "retry", id]).await;
+    assert_eq!(refused.code, 1);
+    assert_says(&refused.stderr, &["is sent and cannot be changed that way", "try:"]);
+    assert_eq!(model.violations(), Vec::<String>::new());
+}

@@ -1,0 +1,201 @@
+//! How long things are kept: settled messages, received files, logs that were put aside.
+//!
+//! Decision: looked through at the start and once a day while the gateway runs. Only what the
+//! gateway itself wrote is removed, and only regular files below its own folders: links are not
+//! followed, and the workspace is never touched, wherever it is.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use nanobot_config::Config;
+use nanobot_state::SqliteBus;
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use crate::RuntimeError;
+
+const DAY: Duration = Duration::from_hours(24);
+
+/// `retention`: days that things are kept; 0 keeps them for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RetentionSettings {
+    /// Settled messages in the ledger, and with them that they were there.
+    pub ledger_days: u32,
+    /// Files that came with messages.
+    pub media_days: u32,
+    /// Logs that were put aside.
+    pub log_days: u32,
+}
+
+impl Default for RetentionSettings {
+    fn default() -> Self {
+        Self { ledger_days: 30, media_days: 30, log_days: 14 }
+    }
+}
+
+/// An age beyond which something is not kept.
+fn age(days: u32) -> Option<Duration> {
+    (days > 0).then(|| DAY.saturating_mul(days))
+}
+
+/// Removes what is kept no longer.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    settings: RetentionSettings,
+    bus: SqliteBus,
+    media: PathBuf,
+    logs: PathBuf,
+    workspace: PathBuf,
+}
+
+impl Keeper {
+    /// A keeper of the home of `config`.
+    pub(crate) fn new(config: &Config, bus: SqliteBus) -> Result<Self, RuntimeError> {
+        let paths = config.paths();
+        Ok(Self {
+            settings: config.section("retention")?,
+            bus,
+            media: paths.media.clone(),
+            logs: paths.logs.clone(),
+            workspace: config.workspace()?,
+        })
+    }
+
+    /// Looks now and once a day, until it is told to end.
+    pub(crate) async fn run(self, end: CancellationToken) {
+        let looking = async {
+            loop {
+                self.look().await;
+                tokio::time::sleep(DAY).await;
+            }
+        };
+        // Nothing is half removed when this is cut off.
+        end.run_until_cancelled(looking).await;
+    }
+
+    async fn look(&self) {
+        let RetentionSettings { ledger_days, media_days, log_days } = self.settings;
+        if let Some(age) = age(ledger_days) {
+            match self.bus.prune(age).await {
+                Ok(entries) => tracing::debug!(entries, "old ledger entries were forgotten"),
+                Err(error) => tracing::warn!(%error, "old ledger entries could not be forgotten"),
+            }
+        }
+        let (media, logs, workspace) = (self.media.clone(), self.logs.clone(), self.workspace.clone());
+        let removing = tokio::task::spawn_blocking(move || {
+            if let Some(age) = age(media_days) {
+                remove_older(&media, age, |path| !path.starts_with(&workspace));
+            }
+            if let Some(age) = age(log_days) {
+                remove_older(&logs, age, was_put_aside);
+            }
+        });
+        if let Err(error) = removing.await {
+            tracing::error!(%error, "looking for old files ended badly");
+        }
+    }
+}
+
+/// Whether a file is a log that nobody writes any more: `gateway.log.1`.
+fn was_put_aside(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("gateway.log."))
+}
+
+fn remove_older(root: &Path, age: Duration, is_ours: impl Fn(&Path) -> bool) {
+    let Some(before) = SystemTime::now().checked_sub(age) else { return };
+    let mut removed: usize = 0;
+    let walked = walk(root, &mut |path, metadata| {
+        if !is_ours(path) || metadata.modified().is_ok_and(|modified| modified >= before) {
+            return;
+        }
+        match std::fs::remove_file(path) {
+            Ok(()) => removed = removed.saturating_add(1),
+            Err(error) => tracing::warn!(path = %path.display(), %error, "an old file could not be removed"),
+        }
+    });
+    if let Err(error) = walked {
+        tracing::warn!(folder = %root.display(), %error, "old files could not be looked for");
+    }
+    tracing::debug!(folder = %root.display(), removed, "old files were removed");
+}
+
+/// The bytes in the regular files below a folder; what cannot be read counts nothing.
+pub(crate) fn size_of(root: &Path) -> u64 {
+    let mut bytes: u64 = 0;
+    let walked = walk(root, &mut |_, metadata| bytes = bytes.saturating_add(metadata.len()));
+    if let Err(error) = walked {
+        tracing::debug!(folder = %root.display(), %error, "a folder could not be measured");
+    }
+    bytes
+}
+
+/// Visits the regular files below a folder, which need not be there. Links are not followed.
+fn walk(folder: &Path, visit: &mut impl FnMut(&Path, &std::fs::Metadata)) -> io::Result<()> {
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries = match std::fs::read_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            entries => entries?,
+        };
+        for entry in entries {
+            let entry = entry?;
+            let metadata = match entry.metadata() {
+                // Somebody else removed it just now.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                metadata => metadata?,
+            };
+            if metadata.is_dir() {
+                folders.push(entry.path());
+            } else if metadata.is_file() {
+                visit(&entry.path(), &metadata);
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+
+    use super::*;
+
+    fn file(path: &Path, days_old: u32) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "1234").unwrap();
+        File::options().append(true).open(path).unwrap().set_modified(SystemTime::now() - DAY * days_old).unwrap();
+    }
+
+    #[test]
+    fn only_old_files_of_ours_are_removed() {
+        let home = tempfile::tempdir().unwrap();
+        let media = home.path().join("media");
+        let workspace = media.join("workspace");
+        for (name, days) in [("chat/old", 31), ("chat/new", 29), ("workspace/old", 31)] {
+            file(&media.join(name), days);
+        }
+        file(&home.path().join("elsewhere/old"), 31);
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(home.path().join("elsewhere"), media.join("link")).unwrap();
+        assert_eq!(size_of(&media), 12);
+        remove_older(&media, DAY * 30, |path| !path.starts_with(&workspace));
+        assert_eq!(size_of(&media), 8);
+        assert!(!media.join("chat/old").exists());
+        assert!(home.path().join("elsewhere/old").exists(), "links are not followed");
+        remove_older(&home.path().join("nowhere"), DAY, |_| true);
+    }
+
+    #[test]
+    fn the_log_that_is_written_stays() {
+        for (name, expected) in [("gateway.log", false), ("gateway.log.1", true), ("audit.log", false)] {
+            assert_eq!(was_put_aside(&Path::new("logs").join(name)), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn no_days_are_for_ever() {
+        assert_eq!([0, 1].map(age), [None, Some(DAY)]);
+    }
+}
