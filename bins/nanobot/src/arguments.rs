@@ -14,6 +14,17 @@ Exit codes: 0 done; 1 the turn or the operation failed; 2 wrong usage or configu
 Without a configured model, `nanobot agent` uses a local model server if one runs, and the built-in
 demo otherwise. Files are under ~/.nanobot, or where NANOBOT_HOME says.";
 
+const REPLAY_ABOUT: &str = "\
+Run this program's code over recorded turns, offline, and say where it parts from the record.
+
+The model gives the recorded answers and the tools the recorded results: nothing is asked, run, sent
+or changed. A turn is `identical` when every step of it would be recorded again as it was; otherwise
+the first step that would not is shown, and the exit code is 1.
+
+With --bundle, what the turns need is also written to a file for another machine: the records, the
+tools, the version of this program. Secrets are hidden by their names and looks and home directories
+become ~; it is a conversation all the same, so read it before you pass it on.";
+
 /// A self-hosted personal AI assistant.
 #[derive(Debug, Parser)]
 #[command(name = "nanobot", disable_version_flag = true, after_help = AFTER_HELP)]
@@ -56,6 +67,9 @@ pub(crate) enum Command {
     /// List, show, export, fork and rewind conversations
     #[command(subcommand)]
     Sessions(SessionsCommand),
+    /// Run this program's code over recorded turns, offline, and say where it parts from the record
+    #[command(long_about = REPLAY_ABOUT)]
+    Replay(ReplayArguments),
     /// Messages that wait, may not have arrived, or failed
     Inbox(InboxArguments),
     /// Show the configuration and where each value comes from
@@ -216,6 +230,22 @@ pub(crate) enum SessionsCommand {
         #[arg(long, value_name = "N")]
         to: u64,
     },
+}
+
+/// Options of `replay`.
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArguments {
+    /// The conversation, as `sessions list` names it; a bundle knows its own
+    #[arg(required_unless_present = "from")]
+    pub(crate) session: Option<String>,
+    /// One turn, by its number from 1 or its id; otherwise every turn
+    pub(crate) turn: Option<String>,
+    /// Also write what the turns need, redacted, to this file; it must not exist yet
+    #[arg(long, value_name = "FILE", conflicts_with = "from")]
+    pub(crate) bundle: Option<PathBuf>,
+    /// Replay a file that --bundle wrote, instead of a conversation of this workspace
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from: Option<PathBuf>,
 }
 
 /// Forms of an exported conversation.

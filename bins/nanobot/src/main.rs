@@ -56,6 +56,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Gateway(arguments) => commands::gateway(load, &arguments),
         Command::Status { json } => commands::status(&load, json),
         Command::Inbox(arguments) => commands::inbox(&load, &arguments),
+        Command::Replay(arguments) => commands::replay(&load, &arguments),
         Command::Sessions(command) => commands::sessions(&load, command),
         Command::Config(command) => commands::config(&load, &command),
     }

@@ -83,7 +83,12 @@ fn library(config: &Config, skills: &SkillsConfig) -> Vec<PathBuf> {
     skills.library_dirs.iter().map(|path| config.paths().expand(&path.to_string_lossy())).collect()
 }
 
-fn registry(config: &Config, workspace: &Path, outbox: Arc<dyn Outbox>) -> Result<Arc<Registry>, RuntimeError> {
+/// The tools of a configuration, the `message` tool among them, which writes to `outbox`.
+pub(crate) fn registry(
+    config: &Config,
+    workspace: &Path,
+    outbox: Arc<dyn Outbox>,
+) -> Result<Arc<Registry>, RuntimeError> {
     let tools: ToolsConfig = config.section("tools")?;
     let policy = Arc::new(PathPolicy::new(path_rules(config, &tools, workspace)?));
     let http = Arc::new(HttpClients::new(&tools.web, Arc::new(tools.url_guard()?)));

@@ -5,6 +5,7 @@ mod config;
 mod gateway;
 mod inbox;
 mod onboard;
+mod replay;
 mod sessions;
 mod status;
 mod transcript;
@@ -14,6 +15,7 @@ pub(crate) use config::config;
 pub(crate) use gateway::gateway;
 pub(crate) use inbox::inbox;
 pub(crate) use onboard::onboard;
+pub(crate) use replay::replay;
 pub(crate) use sessions::sessions;
 pub(crate) use status::status;
 

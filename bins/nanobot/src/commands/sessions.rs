@@ -100,7 +100,7 @@ fn cut_failed(error: &SessionError) -> Failure {
 }
 
 /// The key of a name; one without a colon is the terminal's.
-fn named(name: &str) -> SessionKey {
+pub(super) fn named(name: &str) -> SessionKey {
     if name.contains(':') { SessionKey::from(name) } else { SessionKey::from(format!("cli:{name}")) }
 }
 
@@ -111,7 +111,7 @@ async fn list(store: &Arc<dyn SessionStore>) -> Result<Vec<SessionInfo>, Failure
 }
 
 /// The session of that name; a name without a colon is one of the terminal's.
-async fn find(store: &Arc<dyn SessionStore>, name: &str) -> Result<(SessionInfo, SessionView), Failure> {
+pub(super) async fn find(store: &Arc<dyn SessionStore>, name: &str) -> Result<(SessionInfo, SessionView), Failure> {
     let sessions = list(store).await?;
     let exact = SessionKey::from(name);
     let info = [exact, named(name)].iter().find_map(|key| sessions.iter().find(|info| info.key == *key)).cloned();
@@ -144,7 +144,7 @@ fn table(sessions: &[SessionInfo]) -> String {
 }
 
 /// Writes a file that does not exist yet.
-fn write_new(file: &Path, text: &str) -> Result<(), Failure> {
+pub(super) fn write_new(file: &Path, text: &str) -> Result<(), Failure> {
     let written = File::create_new(file).and_then(|mut created| {
         created.write_all(text.as_bytes())?;
         created.sync_all()

@@ -16,4 +16,5 @@ mod import;
 mod models;
 #[cfg(unix)]
 mod prompt;
+mod replay;
 mod support;
