@@ -23,6 +23,11 @@ const ENDINGS: [(&str, &str); 9] = [
     ("application/pdf", "pdf"),
 ];
 
+/// Bytes of the content's digest that a name carries.
+const DIGEST: usize = 8;
+/// How files are called until they are whole.
+const UNFINISHED: &str = ".part-";
+
 /// A folder per channel.
 #[derive(Clone, Debug)]
 pub struct FileMediaStore {
@@ -36,6 +41,18 @@ impl FileMediaStore {
     pub fn new(root: &Path, channel: &ChannelName, limit: u64) -> Self {
         Self { folder: root.join(cleaned(channel.as_str(), 64)), limit }
     }
+
+    /// Whether a file has a name that such a store gives, so that it may be removed when it is old.
+    /// Files of other programs have none.
+    #[must_use]
+    pub fn names_like(path: &Path) -> bool {
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return false };
+        let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
+        let digest = stem.rsplit_once('-').map_or("", |(_, digest)| digest);
+        let is_digest =
+            digest.len() == 2 * DIGEST && digest.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        is_digest || name.starts_with(UNFINISHED)
+    }
 }
 
 #[async_trait]
@@ -48,7 +65,7 @@ impl MediaStore for FileMediaStore {
         if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > self.limit {
             return Err(MediaError::TooLarge { limit: self.limit });
         }
-        let digest = Sha1::digest(bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect::<String>();
+        let digest = Sha1::digest(bytes).iter().take(DIGEST).map(|byte| format!("{byte:02x}")).collect::<String>();
         let path = self.folder.join(format!("{}-{digest}{}", cleaned(id, 64), ending(name, mime)));
         let (target, content) = (path.clone(), bytes.to_vec());
         let written = tokio::task::spawn_blocking(move || write(&target, &content)).await;
@@ -61,7 +78,7 @@ impl MediaStore for FileMediaStore {
 fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)?;
-    let mut file = tempfile::Builder::new().prefix(".part-").tempfile_in(folder)?;
+    let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
@@ -116,6 +133,10 @@ mod tests {
         assert_eq!(kept, again);
         assert_ne!(kept, other);
         assert_eq!(std::fs::read(&kept.location).unwrap(), b"abcd");
+        assert!(FileMediaStore::names_like(Path::new(&kept.location)));
+        for (name, ours) in [(".part-x7", true), ("AgACAgIAAxkBAAI.jpg", false), ("notes-2024.txt", false)] {
+            assert_eq!(FileMediaStore::names_like(Path::new(name)), ours, "{name}");
+        }
         let mut names: Vec<_> =
             std::fs::read_dir(root.path().join("chat")).unwrap().map(|f| f.unwrap().path()).collect();
         names.sort();

@@ -13,7 +13,7 @@ use nanobot_channels::{
     HealthState, ManagedChannel, MediaSettings,
 };
 use nanobot_config::Config;
-use nanobot_control::{About, ControlParts, ControlServer};
+use nanobot_control::{About, ControlParts, ControlServer, RunningControl};
 use nanobot_server::{ChannelHealth, HealthReport, HealthServer, HealthSource, ServerConfig};
 use nanobot_state::{HomeLock, SqliteBus, StateDb};
 use nanobot_tools::WebConfig;
@@ -136,16 +136,9 @@ impl Gateway {
         let ledger: Arc<dyn Ledger> = Arc::new(self.bus.clone());
         let tasks = TaskTracker::new();
         let end = CancellationToken::new();
-        tasks.spawn(self.keeper.run(end.clone()));
-        if let Some(control) = self.control {
-            // Before the channels: what waits for terminals is nobody else's to look after.
-            let parts =
-                ControlParts { bus: bus.clone(), ledger: ledger.clone(), events: self.events, about: self.about };
-            match control.prepare(parts, cancel.clone()).await {
-                Ok(control) => drop(tasks.spawn(control.run(end.clone()))),
-                Err(error) => tracing::error!(%error, "other commands cannot talk to this gateway"),
-            }
-        }
+        let parts = ControlParts { bus: bus.clone(), ledger: ledger.clone(), events: self.events, about: self.about };
+        // Before the channels: what waits for terminals is nobody else's to look after.
+        let control = prepare(self.control, parts, cancel.clone()).await;
         let manager = ChannelManager::start(&ChannelManagerParts {
             bus: bus.clone(),
             ledger: ledger.clone(),
@@ -155,6 +148,10 @@ impl Gateway {
             cancel: end.clone(),
             tasks: tasks.clone(),
         })?;
+        if let Some(control) = control {
+            tasks.spawn(control.run(end.clone()));
+        }
+        tasks.spawn(self.keeper.run(end.clone()));
         let health = Arc::new(GatewayHealth { channels: manager.health().clone(), started: self.started });
         let serving = tasks.spawn(self.server.serve(health, end.child_token()));
         let turns = AgentLoop::new(self.assistant.agent, bus, ledger.clone(), LoopSettings::default());
@@ -185,6 +182,21 @@ async fn listen(path: &Path) -> Option<ControlServer> {
         Err(error) => {
             let error = &error as &dyn std::error::Error;
             tracing::warn!(error, "other commands work on the files: there is no socket");
+            None
+        }
+    }
+}
+
+/// Takes what is for terminals, if there is a socket.
+async fn prepare(
+    server: Option<ControlServer>,
+    parts: ControlParts,
+    closing: CancellationToken,
+) -> Option<RunningControl> {
+    match server?.prepare(parts, closing).await {
+        Ok(control) => Some(control),
+        Err(error) => {
+            tracing::error!(%error, "other commands cannot talk to this gateway");
             None
         }
     }

@@ -1,13 +1,15 @@
 //! How long things are kept: settled messages, received files, logs that were put aside.
 //!
 //! Decision: looked through at the start and once a day while the gateway runs. Only what the
-//! gateway itself wrote is removed, and only regular files below its own folders: links are not
-//! followed, and the workspace is never touched, wherever it is.
+//! gateway itself wrote is removed, told by its name (a home may hold another program's files), and
+//! only regular files below its own folders: links are not followed, and the workspace is never
+//! touched, wherever it is.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use nanobot_channels::FileMediaStore;
 use nanobot_config::Config;
 use nanobot_state::SqliteBus;
 use serde::{Deserialize, Serialize};
@@ -86,7 +88,7 @@ impl Keeper {
         let (media, logs, workspace) = (self.media.clone(), self.logs.clone(), self.workspace.clone());
         let removing = tokio::task::spawn_blocking(move || {
             if let Some(age) = age(media_days) {
-                remove_older(&media, age, |path| !path.starts_with(&workspace));
+                remove_older(&media, age, |path| FileMediaStore::names_like(path) && !path.starts_with(&workspace));
             }
             if let Some(age) = age(log_days) {
                 remove_older(&logs, age, was_put_aside);

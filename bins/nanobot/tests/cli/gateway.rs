@@ -166,7 +166,9 @@ async fn a_second_signal_ends_it_at_once() {
 
 #[tokio::test]
 async fn what_is_no_gateway_works_through_the_one_that_runs() {
-    let model = ModelServer::scripted([Reply::deltas(["One ", "owner."]), Reply::text("Still here.")]).await.unwrap();
+    let written = Reply::call("message", &json!({"content": "By the tool."}));
+    let replies = [Reply::deltas(["One ", "owner."]), Reply::text("Still here."), written, Reply::text("done")];
+    let model = ModelServer::scripted(replies).await.unwrap();
     let home = Home::with_model(&model.base_url());
     assert_eq!(home.run(&["inbox"]).await.stdout, "Nothing.\n");
     assert!(!home.names("").contains(&"state.db".to_owned()), "looking makes no ledger");
@@ -176,13 +178,15 @@ async fn what_is_no_gateway_works_through_the_one_that_runs() {
     let piped = home.run_with_input(&["agent"], b"and now?\n/status\n").await;
     assert_eq!(piped.code, 0, "{}", piped.stderr);
     assert_says(&piped.stdout, &["Still here.", "Session cli:direct: 4 messages"]);
+    let written = home.run(&["agent", "-s", "notes", "-m", "write to me"]).await;
+    assert_eq!((written.code, written.stdout.as_str()), (0, "By the tool.\n"), "{}", written.stderr);
     let session = home.read("workspace/sessions/cli_direct.jsonl");
     assert_eq!(session.matches("who has this session?").count(), 1, "{session}");
 
     let listed = home.run(&["inbox", "--all", "--json"]).await;
     let entries: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
     let states: Vec<&str> = entries.as_array().unwrap().iter().filter_map(|entry| entry["state"].as_str()).collect();
-    assert_eq!(states, ["sent", "answered", "sent", "answered", "sent", "answered"]);
+    assert_eq!(states, ["sent", "answered"].repeat(4));
     assert_says(
         &home.run(&["status"]).await.stdout,
         &["Messages: 0 pending, 0 uncertain, 0 failed", "On disk: state "],
@@ -193,7 +197,7 @@ async fn what_is_no_gateway_works_through_the_one_that_runs() {
 
     // The same without it, on the file.
     let id = entries[0]["id"].as_str().unwrap();
-    assert_says(&home.run(&["inbox", "show", id]).await.stdout, &["sent", "to cli:direct"]);
+    assert_says(&home.run(&["inbox", "show", id]).await.stdout, &["sent", "to cli:notes"]);
     let refused = home.run(&["inbox", "retry", id]).await;
     assert_eq!(refused.code, 1);
     assert_says(&refused.stderr, &["is sent and cannot be changed that way", "try:"]);
