@@ -31,6 +31,8 @@ const MEASURED: u32 = 3;
 const RACERS: usize = 3;
 /// One kill in so many falls into the start of the process.
 const IN_START: u64 = 5;
+/// One life in so many is given no time to finish what earlier ones left.
+const IN_RECOVERY: u64 = 3;
 /// One start in so many is a race.
 const RACE: u64 = 6;
 /// One message in so many is followed by another one at once.
@@ -135,6 +137,9 @@ impl Round {
         }
         let racers = if self.random.one_in(RACE) { RACERS } else { 1 };
         let Some(mut process) = self.start(racers).await? else { return self.end_life().await };
+        if !self.random.one_in(IN_RECOVERY) && !self.wait_for_rest().await {
+            self.report_stuck();
+        }
         let begun = Instant::now();
         self.push_somewhere();
         tokio::time::sleep(self.random.within(self.span)).await;
@@ -146,13 +151,17 @@ impl Round {
         let begun = Instant::now();
         if let Some(mut process) = self.start(1).await? {
             if !self.wait_for_rest().await {
-                let left: Vec<Row> = self.system.ledger(&self.home).into_iter().filter(|row| is_open(row)).collect();
-                let what = format!("unsettled: {left:?}; {}", self.last_words());
-                self.history.add(|life| Event::Stuck { life, what });
+                self.report_stuck();
             }
             return self.kill(&mut process, begun).await;
         }
         self.end_life().await
+    }
+
+    fn report_stuck(&self) {
+        let left: Vec<Row> = self.system.ledger(&self.home).into_iter().filter(is_open).collect();
+        let what = format!("unsettled: {left:?}; {}", self.last_words());
+        self.history.add(|life| Event::Stuck { life, what });
     }
 
     fn spawn(&self, number: usize) -> Result<Process, SuiteError> {
@@ -211,11 +220,15 @@ impl Round {
     }
 
     /// Waits until everything that was said is settled.
-    async fn wait_for_rest(&self) -> bool {
+    async fn wait_for_rest(&mut self) -> bool {
         let open: Vec<&String> = self.open.keys().collect();
         let rests =
             || self.world.acknowledged() > self.last_update && is_at_rest(&self.system.ledger(&self.home), &open);
-        wait_until(REST_LIMIT, rests).await
+        let at_rest = wait_until(REST_LIMIT, rests).await;
+        if at_rest {
+            self.open.clear();
+        }
+        at_rest
     }
 
     async fn kill(&mut self, process: &mut Process, begun: Instant) -> Result<(), SuiteError> {

@@ -132,11 +132,19 @@ pub(crate) fn answer(system: &dyn System, request: &ModelRequest) -> Reply {
 
 /// Whether the call with this id appends a line, which cannot be done twice unseen.
 pub(crate) fn is_append(call: &str, order: &str) -> bool {
+    act_of(call, order) == Some(Act::Append)
+}
+
+/// Whether the call with this id writes to the chat that it was asked for in.
+pub(crate) fn is_answer(call: &str, order: &str) -> bool {
+    act_of(call, order) == Some(Act::TellHere)
+}
+
+fn act_of(call: &str, order: &str) -> Option<Act> {
     let mut places = call.rsplit('-');
-    let (Some(place), Some(stage)) = (places.next(), places.next()) else { return false };
-    let (Ok(place), Ok(stage)) = (place.parse::<usize>(), stage.parse::<usize>()) else { return false };
-    let act = plan_of(order).and_then(|plan| plan.get(stage)?.get(place).copied());
-    act == Some(Act::Append)
+    let place: usize = places.next()?.parse().ok()?;
+    let stage: usize = places.next()?.parse().ok()?;
+    plan_of(order)?.get(stage)?.get(place).copied()
 }
 
 /// The marker whose plan made this call.

@@ -42,7 +42,14 @@ impl World {
             let body = String::from_utf8_lossy(&request.http.body).into_owned();
             match &record {
                 Some(history) => history.add(|life| Event::Asked { life, chat, body }),
-                None => notes.lock().unwrap_or_else(PoisonError::into_inner).entry(chat.to_string()).or_default().push(body),
+                None => {
+                    notes
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .entry(chat.to_string())
+                        .or_default()
+                        .push(body);
+                }
             }
             answer(&*system, request)
         })

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Facts, Findings, brief, steps};
 use crate::history::Event;
 use crate::report::Property::NothingLost;
-use crate::script::{Visible, marker_of_call, markers};
+use crate::script::{Visible, is_answer, marker_of_call, markers};
 use crate::system::{Row, Standing, Step};
 
 pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
@@ -42,9 +42,15 @@ fn answered(facts: &Facts<'_>, findings: &mut Findings) {
             markers(text).into_iter().for_each(|marker| *said.entry(marker).or_default() += 1);
         }
     }
+    let told = told(facts);
+    let answers = |text: &str| match Visible::of(text) {
+        Visible::Done(markers) => markers,
+        Visible::Told(marker) => told.get(&marker).cloned().unwrap_or_default(),
+        Visible::Note(_) | Visible::Other => Vec::new(),
+    };
+    let ended_by = |row: &Row| if row.inbound { markers(&row.text) } else { answers(&row.text) };
     let visible: BTreeSet<String> = facts.sent.iter().flat_map(|(_, _, text)| answers(text)).collect();
-    let listed: BTreeSet<String> =
-        facts.end.ledger.iter().filter(|row| has_reason(row)).flat_map(answered_by).collect();
+    let listed: BTreeSet<String> = facts.end.ledger.iter().filter(|row| has_reason(row)).flat_map(ended_by).collect();
     let given_up = facts.end.ledger.iter().filter(|row| row.inbound && has_reason(row)).count();
     findings.report.tally.given_up += u64::try_from(given_up).unwrap_or(u64::MAX);
     for pushed in &facts.pushed {
@@ -61,22 +67,31 @@ fn answered(facts: &Facts<'_>, findings: &mut Findings) {
     }
 }
 
-/// The markers that a visible text answers.
-fn answers(text: &str) -> Vec<String> {
-    match Visible::of(text) {
-        Visible::Done(markers) => markers,
-        Visible::Told(marker) => vec![marker],
-        Visible::Note(_) | Visible::Other => Vec::new(),
+/// The markers that were waiting in a chat when the turn of one of them wrote to it, by that one: a
+/// turn that has written to its chat since the last of them was said owes no other reply.
+fn told(facts: &Facts<'_>) -> BTreeMap<String, Vec<String>> {
+    let mut told = BTreeMap::new();
+    for log in facts.end.sessions.values() {
+        let mut waiting = Vec::new();
+        for step in &log.steps {
+            match step {
+                Step::Said(text) => waiting.extend(markers(text)),
+                Step::Answered(_) | Step::Ended(_) => waiting.clear(),
+                Step::Called(calls) => {
+                    let owners = calls
+                        .iter()
+                        .filter(|call| facts.order_of_call(call).is_some_and(|order| is_answer(call, order)));
+                    told.extend(owners.filter_map(|call| marker_of_call(call)).map(|marker| (marker, waiting.clone())));
+                }
+                Step::Returned { .. } => {}
+            }
+        }
     }
+    told
 }
 
 fn has_reason(row: &Row) -> bool {
     matches!(row.standing, Standing::Uncertain | Standing::Failed)
-}
-
-/// The markers whose end a ledger entry is.
-fn answered_by(row: &Row) -> Vec<String> {
-    if row.inbound { markers(&row.text) } else { answers(&row.text) }
 }
 
 /// A text is seen twice only if a kill fell inside its first send, and a note that was recorded as

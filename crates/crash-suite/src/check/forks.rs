@@ -42,11 +42,16 @@ fn comparable(facts: &Facts<'_>, life: u32) -> BTreeSet<i64> {
     let orders = || checkpoint.ledger.iter().filter_map(|row| order_of(row).map(|order| (row, order)));
     let settled: BTreeSet<String> =
         orders().filter(|(row, _)| !is_open(row)).flat_map(|(_, (_, markers))| markers).collect();
+    // What the original gave up later, it did not go on with.
+    let given_up = facts.given_up();
     let mut waiting = BTreeMap::<i64, u32>::new();
     for pushed in facts.pushed.iter().filter(|pushed| pushed.life <= life && !settled.contains(pushed.marker)) {
         *waiting.entry(pushed.chat).or_default() += 1;
     }
     let accepted: BTreeSet<i64> = orders().filter(|(row, _)| is_open(row)).map(|(_, (chat, _))| chat).collect();
+    for pushed in facts.pushed.iter().filter(|pushed| given_up.contains(pushed.marker)) {
+        waiting.remove(&pushed.chat);
+    }
     waiting.into_iter().filter(|(chat, count)| *count == 1 && accepted.contains(chat)).map(|(chat, _)| chat).collect()
 }
 

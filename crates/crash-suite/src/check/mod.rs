@@ -12,12 +12,12 @@ mod prefixes;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::evidence::Evidence;
 use crate::history::{Continuation, Event};
 use crate::report::{Failure, Property, Report};
-use crate::script::{chat_of, markers};
+use crate::script::{chat_of, marker_of_call, markers};
 use crate::system::{Checkpoint, Row, Standing, Step, System};
 
 /// Judges a round.
@@ -134,9 +134,16 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The order that carries a marker.
-    fn order(&self, marker: &str) -> Option<&'a str> {
+    /// The order whose plan made a call.
+    fn order_of_call(&self, call: &str) -> Option<&'a str> {
+        let marker = marker_of_call(call)?;
         self.pushed.iter().find(|pushed| pushed.marker == marker).map(|pushed| pushed.text)
+    }
+
+    /// Markers of messages that were given up for good.
+    fn given_up(&self) -> BTreeSet<String> {
+        let rows = self.end.ledger.iter().filter(|row| row.inbound && row.standing == Standing::Failed);
+        rows.flat_map(|row| markers(&row.text)).collect()
     }
 }
 
