@@ -16,6 +16,7 @@ use crate::http::{Response, Step};
 /// Every corpus by name. A new file is one more line here.
 const FILES: &[(&str, &str)] = &[
     ("llm_responses", include_str!("../corpus/llm_responses.jsonl")),
+    ("secrets", include_str!("../corpus/secrets.jsonl")),
     ("stored_data", include_str!("../corpus/stored_data.jsonl")),
 ];
 

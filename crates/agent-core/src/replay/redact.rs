@@ -24,7 +24,7 @@ const SECRET_WORDS: [&str; 9] =
     ["token", "secret", "passw", "passphrase", "credential", "authorization", "bearer", "cookie", "apikey"];
 
 /// How issued keys begin.
-const KEY_PREFIXES: [&str; 23] = [
+const KEY_PREFIXES: [&str; 24] = [
     "sk-",
     "pk-",
     "rk_",
@@ -45,6 +45,7 @@ const KEY_PREFIXES: [&str; 23] = [
     "pplx-",
     "tvly-",
     "AKIA",
+    "ASIA",
     "AIza",
     "ya29.",
     "eyJ",
@@ -56,6 +57,12 @@ const KEY_LENGTH: usize = 8;
 /// A text this long with letters and digits in it is a token; with both cases, the shorter one.
 const TOKEN_LENGTH: usize = 32;
 const MIXED_TOKEN_LENGTH: usize = 24;
+
+/// A word this long behind `Bearer` is none of a sentence.
+const BEARER_LENGTH: usize = 20;
+
+/// Parts of addresses that are secrets as a whole: who knows them may write there.
+const WEBHOOKS: [&str; 2] = ["hooks.slack.com/", "/api/webhooks/"];
 
 /// Folders whose folders are people's.
 const HOMES: [&str; 4] = ["/home/", "/Users/", "\\Users\\", "\\\\Users\\\\"];
@@ -77,7 +84,7 @@ impl Redactor {
     /// The text with every secret replaced by `***` and every home by `~`.
     #[must_use]
     pub fn text(&self, text: &str) -> String {
-        hide_in(&without_passwords(&self.without_homes(text)))
+        hide_in(&without_passwords(&without_private_keys(&self.without_homes(text))))
     }
 
     /// The same for every text in a value; what stands under the name of a secret is hidden whole.
@@ -221,14 +228,39 @@ fn without_people(text: &str, above: &str) -> String {
     kept
 }
 
+/// The text without whole private keys; one that is cut off is hidden to the end.
+fn without_private_keys(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, begun)) = rest.split_once("-----BEGIN ") {
+        kept.push_str(before);
+        if begun.split("-----").next().is_some_and(|kind| kind.ends_with("PRIVATE KEY")) {
+            kept.push_str(HIDDEN);
+            let end = begun.split_once("-----END ").and_then(|(_, end)| end.split_once("-----"));
+            rest = end.map_or("", |(_, after)| after);
+        } else {
+            kept.push_str("-----BEGIN ");
+            rest = begun;
+        }
+    }
+    kept.push_str(rest);
+    kept
+}
+
 /// The text without what stands before the hosts of its addresses, but for the names of users.
 fn without_passwords(text: &str) -> String {
     let mut parts = text.split("://");
     let mut kept = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         kept.push_str("://");
-        let ends = |c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#' | '"' | '\'' | '<' | '>' | '`' | '\\');
-        let authority = part.split(ends).next().unwrap_or_default();
+        let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`' | '\\' | ')');
+        let address = part.split(ends).next().unwrap_or_default();
+        if WEBHOOKS.iter().any(|hook| address.contains(hook)) {
+            kept.push_str(HIDDEN);
+            kept.push_str(part.strip_prefix(address).unwrap_or_default());
+            continue;
+        }
+        let authority = address.split(['/', '?', '#']).next().unwrap_or_default();
         match authority.rsplit_once('@') {
             Some((user, host)) => {
                 if let Some((name, _)) = user.split_once(':') {
@@ -276,14 +308,16 @@ fn hide_in(text: &str) -> String {
     kept
 }
 
-/// Whether the last word was the name of a secret, and what stood behind it.
+/// Whether a secret is expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Named {
     No,
     /// The name alone.
     Name,
-    /// The name and `:`, `=` or, after `Bearer`, a space: the next word is the secret.
+    /// The name and `:` or `=`: the next word is the secret.
     Value,
+    /// `Bearer`, in a sentence or before a secret: the next word tells.
+    Scheme,
 }
 
 struct Reader<'a> {
@@ -326,22 +360,28 @@ impl<'a> Reader<'a> {
     }
 
     fn word(&mut self, word: &str) -> String {
-        if std::mem::replace(&mut self.named, Named::No) == Named::Value {
+        let is_scheme = matches!(word.to_ascii_lowercase().as_str(), "bearer" | "basic");
+        match std::mem::replace(&mut self.named, Named::No) {
             // `Authorization: Bearer …`: the scheme is none of it.
-            if matches!(word.to_ascii_lowercase().as_str(), "bearer" | "basic") {
+            Named::Value if is_scheme => {
                 self.named = Named::Value;
-                return word.to_owned();
+                word.to_owned()
             }
-            return HIDDEN.to_owned();
+            // The name of a variable gives nothing away.
+            Named::Value if word.starts_with('$') && !word.contains(|c: char| c.is_lowercase()) => word.to_owned(),
+            Named::Value => HIDDEN.to_owned(),
+            Named::Scheme if word.contains(|c: char| c.is_ascii_digit()) || word.len() >= BEARER_LENGTH => {
+                HIDDEN.to_owned()
+            }
+            Named::Scheme | Named::Name | Named::No => {
+                if is_scheme {
+                    self.named = Named::Scheme;
+                } else if is_secret_name(word) && !looks_secret(word) {
+                    self.named = Named::Name;
+                }
+                hidden_word(word)
+            }
         }
-        if word.eq_ignore_ascii_case("bearer") {
-            self.named = Named::Value;
-            return word.to_owned();
-        }
-        if is_secret_name(word) && !looks_secret(word) {
-            self.named = Named::Name;
-        }
-        hidden_word(word)
     }
 
     /// The value of a name in quotes, whatever it is. Where the opening quote is escaped, the
@@ -383,13 +423,19 @@ fn hidden_word(word: &str) -> String {
     pieces.join("/")
 }
 
+/// Ids of requests and turns look like this.
+fn is_uuid(word: &str) -> bool {
+    let is_hex = |part: &str| part.chars().all(|c| c.is_ascii_hexdigit());
+    word.split('-').map(str::len).eq([8, 4, 4, 4, 12]) && word.split('-').all(is_hex)
+}
+
 fn looks_secret(word: &str) -> bool {
     let is_issued = |prefix: &str| word.strip_prefix(prefix).is_some_and(|rest| rest.chars().count() >= KEY_LENGTH);
     if KEY_PREFIXES.into_iter().any(is_issued) {
         return true;
     }
     let has = |wanted: fn(&char) -> bool| word.chars().any(|c| wanted(&c));
-    if !has(char::is_ascii_digit) || !word.is_ascii() {
+    if !has(char::is_ascii_digit) || !word.is_ascii() || is_uuid(word) {
         return false;
     }
     let (lower, upper) = (has(char::is_ascii_lowercase), has(char::is_ascii_uppercase));

@@ -9,6 +9,7 @@ use nanobot_agent_core::{
     replay_session,
 };
 use nanobot_session::{Entry, MessageEntry, ReadFrom, Record, Seq, SessionView, TurnEnd, TurnOutcome};
+use nanobot_testkit::corpus;
 use nanobot_testkit::{Reply, ScriptedCall, ScriptedProvider};
 use nanobot_types::{AssistantMessage, ChatMessage, Content, Effect, MediaRef, ToolCall, ToolSpec};
 use serde_json::json;
@@ -389,6 +390,42 @@ fn what_is_no_bundle_is_refused() {
     for text in ["", "[]", "{\"format\": 1}", "{\"format\": \"1\"}"] {
         assert!(matches!(Bundle::from_json(text), Err(BundleError::Unreadable(_))), "{text}");
     }
+}
+
+/// Rows whose secret has no look: only the configuration knows it.
+const UNRECOGNISABLE: [&str; 1] = ["own_config_value"];
+/// Rows of innocent texts that only a machine writes; a bundle hides those too.
+const HIDDEN_ALL_THE_SAME: [&str; 8] = [
+    "git_sha",
+    "cargo_checksum",
+    "npm_integrity",
+    "docker_digest",
+    "public_key",
+    "certificate",
+    "pem_public",
+    "data_uri",
+];
+
+#[test]
+fn secrets_of_every_kind_stay_out_of_bundles() {
+    let mut wrong = Vec::new();
+    for row in corpus::rows("secrets").unwrap() {
+        let parts = row.json["parts"].as_array().unwrap();
+        let secret: String = parts.iter().map(|part| part.as_str().unwrap()).collect();
+        let text = row.text("text").replace("{S}", &secret);
+        let redacted = Redactor::default().text(&text);
+        let characters: Vec<char> = secret.chars().collect();
+        let leaks = characters.windows(12).any(|run| redacted.contains(&run.iter().collect::<String>()));
+        let kind = row.text("kind");
+        let is_right = match row.text("expect") {
+            "redact" => !leaks || UNRECOGNISABLE.contains(&kind),
+            _ => redacted == text || HIDDEN_ALL_THE_SAME.contains(&kind),
+        };
+        if !is_right {
+            wrong.push(format!("{} {kind}: {redacted}", row.id));
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
 }
 
 /// Sessions that were recorded once and must be done again by every later version.
