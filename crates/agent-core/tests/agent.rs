@@ -1,6 +1,8 @@
 //! The agent against scripted models.
 #![expect(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used, reason = "helpers of tests")]
 
+#[path = "agent/attempts.rs"]
+mod attempts;
 #[path = "agent/crashes.rs"]
 mod crashes;
 #[path = "agent/lanes.rs"]

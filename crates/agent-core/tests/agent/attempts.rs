@@ -1,0 +1,101 @@
+//! How often a message is tried, over restarts.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use nanobot_agent_core::{AgentLoop, LoopSettings};
+use nanobot_bus::{Bus as _, EntryState, Ledger as _, LedgerFilter, MemoryBus, Queue, Settle};
+use nanobot_testkit::{Reply, ScriptedProvider};
+use nanobot_types::{ChatMessage, InboundMessage};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::world::World;
+
+const SETTINGS: LoopSettings = LoopSettings {
+    lane_bound: 8,
+    full_pause: std::time::Duration::from_millis(1),
+    grace: std::time::Duration::ZERO,
+    attempts: 1,
+};
+
+/// A model that answers once per life with another tool call, up to `calls` of them, and then hangs.
+fn one_answer_per_life(calls: usize) -> (ScriptedProvider, Arc<AtomicBool>) {
+    let alive = Arc::new(AtomicBool::new(true));
+    let may_answer = alive.clone();
+    let provider = ScriptedProvider::answering(move |request| {
+        let results = request.transcript.messages().iter().filter(|m| matches!(***m, ChatMessage::Tool(_))).count();
+        if results >= calls {
+            return Reply::text("done");
+        }
+        if may_answer.swap(false, Ordering::SeqCst) {
+            Reply::call("look", &json!({"n": results}))
+        } else {
+            Reply::hang()
+        }
+    });
+    (provider, alive)
+}
+
+/// Runs the loop until the model was asked `requests` times in all, then takes everything away from it
+/// as a crash does.
+async fn live(world: &World, bus: &Arc<MemoryBus>, requests: usize) {
+    let agent_loop = AgentLoop::new(world.agent(), bus.clone(), bus.clone(), SETTINGS);
+    let task = TaskTracker::new().spawn(async move { agent_loop.run(CancellationToken::new()).await });
+    world.provider.wait_for(requests).await.unwrap();
+    task.abort();
+    drop(task.await);
+}
+
+fn hello() -> InboundMessage {
+    InboundMessage { id: Some("a".into()), ..InboundMessage::text("telegram", "u", "1", "hello") }
+}
+
+#[tokio::test]
+async fn a_turn_that_gets_on_survives_more_restarts_than_there_are_attempts() {
+    let (provider, alive) = one_answer_per_life(4);
+    let world = World::new(provider);
+    let bus = Arc::new(MemoryBus::new());
+    let mut out = bus.outbound(&"telegram".into()).await.unwrap();
+    bus.publish_inbound(hello()).await.unwrap();
+    for life in 1..=3 {
+        alive.store(true, Ordering::SeqCst);
+        live(&world, &bus, life * 2).await;
+    }
+    alive.store(true, Ordering::SeqCst);
+    let agent_loop = AgentLoop::new(world.agent(), bus.clone(), bus.clone(), SETTINGS);
+    let cancel = CancellationToken::new();
+    let stop = cancel.clone();
+    let task = TaskTracker::new().spawn(async move { agent_loop.run(stop).await.unwrap() });
+    let reply = loop {
+        let delivery = out.next().await.unwrap();
+        delivery.settle(Settle::Ack).await.unwrap();
+        if delivery.message.kind.is_durable() {
+            break delivery.message.content;
+        }
+    };
+    assert_eq!(reply, "done");
+    assert_eq!(world.runs.of("look"), 4);
+    cancel.cancel();
+    task.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_turn_that_never_gets_on_is_given_up() {
+    let world = World::new(ScriptedProvider::answering(|_| Reply::hang()));
+    let bus = Arc::new(MemoryBus::new());
+    let mut out = bus.outbound(&"telegram".into()).await.unwrap();
+    bus.publish_inbound(hello()).await.unwrap();
+    live(&world, &bus, 1).await;
+    let agent_loop = AgentLoop::new(world.agent(), bus.clone(), bus.clone(), SETTINGS);
+    let cancel = CancellationToken::new();
+    let stop = cancel.clone();
+    let task = TaskTracker::new().spawn(async move { agent_loop.run(stop).await.unwrap() });
+    let told = out.next().await.unwrap();
+    assert!(told.message.content.starts_with("I tried 1 times"), "{}", told.message.content);
+    cancel.cancel();
+    task.await.unwrap();
+    let failed = bus.list(Queue::Inbound, LedgerFilter::All, 9).await.unwrap();
+    assert_eq!(failed.iter().map(|entry| entry.state).collect::<Vec<_>>(), [EntryState::Failed]);
+}
