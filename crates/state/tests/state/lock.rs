@@ -1,6 +1,8 @@
 //! One gateway per home.
 
 use std::fs;
+#[cfg(unix)]
+use std::time::Duration;
 
 use nanobot_state::{HomeLock, StateError};
 
@@ -26,6 +28,26 @@ fn a_lock_file_that_was_left_behind_means_nothing() {
     #[cfg(not(windows))]
     assert_eq!(fs::read_to_string(lock.path()).unwrap(), format!("{}\n", std::process::id()));
     drop(lock);
+}
+
+/// A tool's process that was begun in the moment of the kill holds the lock of its parent until it
+/// has become another program.
+#[cfg(unix)]
+#[test]
+fn a_lock_in_the_name_of_a_dead_process_is_waited_for() {
+    let home = tempfile::tempdir().unwrap();
+    let mut dead = std::process::Command::new("true").spawn().unwrap();
+    dead.wait().unwrap();
+    let path = home.path().join("gateway.lock");
+    fs::write(&path, format!("{}\n", dead.id())).unwrap();
+    let held = fs::File::open(&path).unwrap();
+    held.lock().unwrap();
+    let release = std::thread::spawn(move || {
+        std::thread::park_timeout(Duration::from_millis(50));
+        drop(held);
+    });
+    HomeLock::acquire(home.path()).unwrap();
+    release.join().unwrap();
 }
 
 #[test]
