@@ -149,7 +149,8 @@ impl Steps {
                 let calls = said.tool_calls.iter().map(|call| format!("{}({})", call.name, call.arguments));
                 let blocks = said.thinking_blocks.iter().map(ToString::to_string);
                 vec![
-                    (Difference::Text, text),
+                    // Other programs keep the space around what a model says.
+                    (Difference::Text, text.trim().to_owned()),
                     (Difference::Calls, calls.collect::<Vec<_>>().join("; ")),
                     (Difference::Reasoning, said.reasoning_content.iter().cloned().chain(blocks).collect()),
                 ]

@@ -15,6 +15,7 @@ mod bundle;
 mod compare;
 mod redact;
 mod script;
+mod secret;
 mod stage;
 mod turns;
 

@@ -1,10 +1,8 @@
-//! Takes secrets and names of people's folders out of a record.
+//! Takes secrets and the names of people's folders out of a record.
 //!
-//! Decision: deny by look. A value is hidden for the name it is given (`apiKey: …`,
-//! `Authorization: Bearer …`), for how issued keys begin, and for looking like something that only
-//! a machine writes: long, letters and digits mixed. Innocent hashes are hidden too; that costs
-//! nothing, because the same text is hidden in the same way wherever it stands, and a turn is
-//! compared with itself. Ids that link records are left alone.
+//! Decision: every text of a record goes through the same filter, so that a turn stays comparable
+//! with itself: the same text is hidden in the same way wherever it stands. Ids that link records
+//! are left alone, and so are the shapes of tools' schemas.
 //!
 //! What somebody says in plain words cannot be recognised: a bundle is a conversation still.
 
@@ -16,53 +14,7 @@ use nanobot_types::{
 };
 use serde_json::Value;
 
-/// What stands in place of a secret.
-const HIDDEN: &str = "***";
-
-/// Names of secrets hold one of these words.
-const SECRET_WORDS: [&str; 9] =
-    ["token", "secret", "passw", "passphrase", "credential", "authorization", "bearer", "cookie", "apikey"];
-
-/// How issued keys begin.
-const KEY_PREFIXES: [&str; 24] = [
-    "sk-",
-    "pk-",
-    "rk_",
-    "sk_",
-    "xoxb-",
-    "xoxp-",
-    "xapp-",
-    "ghp_",
-    "gho_",
-    "ghs_",
-    "ghu_",
-    "github_pat_",
-    "glpat-",
-    "nvapi-",
-    "gsk_",
-    "hf_",
-    "xai-",
-    "pplx-",
-    "tvly-",
-    "AKIA",
-    "ASIA",
-    "AIza",
-    "ya29.",
-    "eyJ",
-];
-
-/// A key has at least this many characters behind its prefix.
-const KEY_LENGTH: usize = 8;
-
-/// A text this long with letters and digits in it is a token; with both cases, the shorter one.
-const TOKEN_LENGTH: usize = 32;
-const MIXED_TOKEN_LENGTH: usize = 24;
-
-/// A word this long behind `Bearer` is none of a sentence.
-const BEARER_LENGTH: usize = 20;
-
-/// Parts of addresses that are secrets as a whole: who knows them may write there.
-const WEBHOOKS: [&str; 2] = ["hooks.slack.com/", "/api/webhooks/"];
+use super::secret::{HIDDEN, is_secret_name, without_secrets};
 
 /// Folders whose folders are people's.
 const HOMES: [&str; 4] = ["/home/", "/Users/", "\\Users\\", "\\\\Users\\\\"];
@@ -84,7 +36,7 @@ impl Redactor {
     /// The text with every secret replaced by `***` and every home by `~`.
     #[must_use]
     pub fn text(&self, text: &str) -> String {
-        hide_in(&without_passwords(&without_private_keys(&self.without_homes(text))))
+        without_secrets(&self.without_homes(text))
     }
 
     /// The same for every text in a value; what stands under the name of a secret is hidden whole.
@@ -228,56 +180,6 @@ fn without_people(text: &str, above: &str) -> String {
     kept
 }
 
-/// The text without whole private keys; one that is cut off is hidden to the end.
-fn without_private_keys(text: &str) -> String {
-    let mut kept = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, begun)) = rest.split_once("-----BEGIN ") {
-        kept.push_str(before);
-        if begun.split("-----").next().is_some_and(|kind| kind.ends_with("PRIVATE KEY")) {
-            kept.push_str(HIDDEN);
-            let end = begun.split_once("-----END ").and_then(|(_, end)| end.split_once("-----"));
-            rest = end.map_or("", |(_, after)| after);
-        } else {
-            kept.push_str("-----BEGIN ");
-            rest = begun;
-        }
-    }
-    kept.push_str(rest);
-    kept
-}
-
-/// The text without what stands before the hosts of its addresses, but for the names of users.
-fn without_passwords(text: &str) -> String {
-    let mut parts = text.split("://");
-    let mut kept = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        kept.push_str("://");
-        let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`' | '\\' | ')');
-        let address = part.split(ends).next().unwrap_or_default();
-        if WEBHOOKS.iter().any(|hook| address.contains(hook)) {
-            kept.push_str(HIDDEN);
-            kept.push_str(part.strip_prefix(address).unwrap_or_default());
-            continue;
-        }
-        let authority = address.split(['/', '?', '#']).next().unwrap_or_default();
-        match authority.rsplit_once('@') {
-            Some((user, host)) => {
-                if let Some((name, _)) = user.split_once(':') {
-                    kept.push_str(name);
-                    kept.push(':');
-                }
-                kept.push_str(HIDDEN);
-                kept.push('@');
-                kept.push_str(host);
-                kept.push_str(part.strip_prefix(authority).unwrap_or_default());
-            }
-            None => kept.push_str(part),
-        }
-    }
-    kept
-}
-
 fn is_name(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '.' | '_' | '-')
 }
@@ -290,159 +192,6 @@ fn hidden(value: &Value) -> Value {
         Value::Array(items) => items.iter().map(hidden).collect(),
         Value::Object(map) => Value::Object(map.iter().map(|(name, value)| (name.clone(), hidden(value))).collect()),
     }
-}
-
-fn is_secret_name(name: &str) -> bool {
-    let flat: String = name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
-    let counts = flat.ends_with("tokens");
-    !counts && (flat.ends_with("key") && flat != "key" || SECRET_WORDS.iter().any(|word| flat.contains(word)))
-}
-
-/// Hides secrets word by word: a word is what stands between spaces, quotes and the like.
-fn hide_in(text: &str) -> String {
-    let mut kept = String::with_capacity(text.len());
-    let mut reader = Reader { rest: text, named: Named::No, is_escaped: false };
-    while let Some(piece) = reader.next_piece() {
-        kept.push_str(&piece);
-    }
-    kept
-}
-
-/// Whether a secret is expected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Named {
-    No,
-    /// The name alone.
-    Name,
-    /// The name and `:` or `=`: the next word is the secret.
-    Value,
-    /// `Bearer`, in a sentence or before a secret: the next word tells.
-    Scheme,
-}
-
-struct Reader<'a> {
-    rest: &'a str,
-    named: Named,
-    /// What was read last is a backslash.
-    is_escaped: bool,
-}
-
-impl<'a> Reader<'a> {
-    fn next_piece(&mut self) -> Option<String> {
-        let first = self.rest.chars().next()?;
-        let is_escaped = std::mem::replace(&mut self.is_escaped, first == '\\');
-        if is_word(first) {
-            let word = self.take_while(is_word);
-            return Some(self.word(word));
-        }
-        if self.named == Named::Value && matches!(first, '"' | '\'') {
-            return Some(self.quoted(first, is_escaped));
-        }
-        let mut end = self.rest.chars();
-        end.next();
-        self.rest = end.as_str();
-        self.named = match (self.named, first) {
-            (Named::No, _) => Named::No,
-            (_, ':' | '=') => Named::Value,
-            (named, ' ' | '"' | '\'' | '\\') => named,
-            _ => Named::No,
-        };
-        Some(first.to_string())
-    }
-
-    fn take_while(&mut self, wanted: impl Fn(char) -> bool) -> &'a str {
-        let (taken, rest) = match self.rest.find(|c| !wanted(c)) {
-            Some(end) => self.rest.split_at(end),
-            None => (self.rest, ""),
-        };
-        self.rest = rest;
-        taken
-    }
-
-    fn word(&mut self, word: &str) -> String {
-        let is_scheme = matches!(word.to_ascii_lowercase().as_str(), "bearer" | "basic");
-        match std::mem::replace(&mut self.named, Named::No) {
-            // `Authorization: Bearer …`: the scheme is none of it.
-            Named::Value if is_scheme => {
-                self.named = Named::Value;
-                word.to_owned()
-            }
-            // The name of a variable gives nothing away.
-            Named::Value if word.starts_with('$') && !word.contains(|c: char| c.is_lowercase()) => word.to_owned(),
-            Named::Value => HIDDEN.to_owned(),
-            Named::Scheme if word.contains(|c: char| c.is_ascii_digit()) || word.len() >= BEARER_LENGTH => {
-                HIDDEN.to_owned()
-            }
-            Named::Scheme | Named::Name | Named::No => {
-                if is_scheme {
-                    self.named = Named::Scheme;
-                } else if is_secret_name(word) && !looks_secret(word) {
-                    self.named = Named::Name;
-                }
-                hidden_word(word)
-            }
-        }
-    }
-
-    /// The value of a name in quotes, whatever it is. Where the opening quote is escaped, the
-    /// text is JSON within a text, and so is the closing one.
-    fn quoted(&mut self, quote: char, is_escaped: bool) -> String {
-        let mut inside = self.rest.chars();
-        inside.next();
-        let mut last = '\0';
-        let closing = inside.as_str().char_indices().find(|(_, c)| {
-            let closes = *c == quote && (last == '\\') == is_escaped;
-            last = *c;
-            closes
-        });
-        let value = closing.and_then(|(place, _)| inside.as_str().split_at_checked(place));
-        let Some((value, after)) = value else {
-            // Cut off: what is left are words.
-            self.rest = inside.as_str();
-            return quote.to_string();
-        };
-        self.named = Named::No;
-        self.rest = after.strip_prefix(quote).unwrap_or(after);
-        let end = if is_escaped { "\\" } else { "" };
-        let value = if value == end { "" } else { HIDDEN };
-        format!("{quote}{value}{end}{quote}")
-    }
-}
-
-/// Letters, digits and what keys, addresses and paths are written with besides.
-fn is_word(c: char) -> bool {
-    c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '+' | '%' | '*' | '@' | '~' | '$' | '!')
-}
-
-/// The word without the secrets in it.
-fn hidden_word(word: &str) -> String {
-    if looks_secret(word) {
-        return HIDDEN.to_owned();
-    }
-    let pieces: Vec<&str> = word.split('/').map(|piece| if looks_secret(piece) { HIDDEN } else { piece }).collect();
-    pieces.join("/")
-}
-
-/// Ids of requests and turns look like this.
-fn is_uuid(word: &str) -> bool {
-    let is_hex = |part: &str| part.chars().all(|c| c.is_ascii_hexdigit());
-    word.split('-').map(str::len).eq([8, 4, 4, 4, 12]) && word.split('-').all(is_hex)
-}
-
-fn looks_secret(word: &str) -> bool {
-    let is_issued = |prefix: &str| word.strip_prefix(prefix).is_some_and(|rest| rest.chars().count() >= KEY_LENGTH);
-    if KEY_PREFIXES.into_iter().any(is_issued) {
-        return true;
-    }
-    let has = |wanted: fn(&char) -> bool| word.chars().any(|c| wanted(&c));
-    if !has(char::is_ascii_digit) || !word.is_ascii() || is_uuid(word) {
-        return false;
-    }
-    let (lower, upper) = (has(char::is_ascii_lowercase), has(char::is_ascii_uppercase));
-    let wanted = if lower && upper { MIXED_TOKEN_LENGTH } else { TOKEN_LENGTH };
-    // Paths are long too, but made of short names.
-    let pieces = word.split(['/', '.']).count();
-    (lower || upper) && word.len() >= wanted && word.len() / pieces >= wanted.min(16)
 }
 
 #[cfg(test)]

@@ -175,7 +175,7 @@ async fn logs_of_other_programs_have_turns_too() {
         Entry::message(ChatMessage::user("rain?")),
         Entry::message(ChatMessage::Assistant(said)),
         Entry::message(ChatMessage::tool(&call, "Error: no umbrella")),
-        Entry::message(ChatMessage::assistant("Yes.")),
+        Entry::message(ChatMessage::assistant("\nYes. ")),
         Entry::message(ChatMessage::user("still?")),
     ];
     let replays = replay_session(&recorded(log), &ReplayOptions::new(SESSION), &[]).await;
