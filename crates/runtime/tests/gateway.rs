@@ -7,7 +7,7 @@ use std::path::Path;
 
 use nanobot_config::{Config, Environment};
 use nanobot_runtime::{Gateway, LoadOptions, RuntimeError, install_tls, load_in};
-use nanobot_testkit::telegram::{Incoming, Person, TOKEN};
+use nanobot_testkit::telegram::{Fault, Incoming, Person, TOKEN};
 use nanobot_testkit::{Gate, ModelServer, Reply, TelegramFake, WebSocketClient};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -186,4 +186,30 @@ async fn what_was_accepted_before_a_stop_is_answered_after_it() {
     running.stop().await;
     let session = std::fs::read_to_string(home.path().join("workspace/sessions/telegram_7.jsonl")).unwrap();
     assert_eq!(session.matches("are you there?").count(), 1, "asked once: {session}");
+}
+
+#[tokio::test]
+async fn what_may_have_arrived_follows_the_channels_policy() {
+    let doubt = "I do not know whether my last message arrived. /pending shows it.";
+    for (policy, expected) in
+        [("ask", ["Moin.", doubt]), ("resend_marked", ["Moin.", "↻ This may be a repetition:\nMoin."])]
+    {
+        let home = tempfile::tempdir().unwrap();
+        let telegram = TelegramFake::start().await.unwrap();
+        let model = ModelServer::scripted([Reply::text("Moin.")]).await.unwrap();
+        let mut settings = config(Some(&model), &telegram, free_port());
+        settings["channels"]["telegram"]["uncertain"] = json!(policy);
+        settings["channels"]["telegram"]["streaming"] = json!(false);
+        let running = Running::start(&configure(home.path(), &settings)).await;
+        telegram.fail_next("sendMessage", Fault::DropAfterEffect);
+        telegram.push(Incoming::private(&ann(), "moin"));
+        telegram.wait_for_sent(2).await.unwrap();
+        assert_eq!(telegram.texts_in(7), expected, "{policy}");
+        if policy == "ask" {
+            telegram.push(Incoming::private(&ann(), "/pending"));
+            let listed = telegram.wait_for_sent(3).await.unwrap().remove(2).text;
+            assert!(listed.contains("mine, may not have arrived") && listed.contains("Moin."), "{listed}");
+        }
+        running.stop().await;
+    }
 }
