@@ -50,9 +50,10 @@ impl Bundle {
     #[must_use]
     pub fn new(view: &SessionView, options: &ReplayOptions, specs: &[ToolSpec], redactor: &Redactor) -> Option<Self> {
         let turns = turns(&view.records);
-        let mut wanted = (options.first_turn..).zip(&turns).filter(|(number, turn)| options.takes(*number, turn));
-        let (_, first) = wanted.next()?;
-        let (_, last) = wanted.last().unwrap_or((0, first));
+        let wanted = turns.iter().enumerate().filter(|(index, turn)| options.takes(options.number(*index), turn));
+        let mut wanted = wanted.map(|(_, turn)| turn);
+        let first = wanted.next()?;
+        let last = wanted.next_back().unwrap_or(first);
         let needed = first.first_known();
         // A turn is never cut, so that the numbers of those behind it stay.
         let skipped = turns.iter().take_while(|turn| turn.range.end <= needed).count();
@@ -66,10 +67,7 @@ impl Bundle {
         };
         Some(Self {
             program: env!("CARGO_PKG_VERSION").to_owned(),
-            options: ReplayOptions {
-                first_turn: options.first_turn + u64::try_from(skipped).unwrap_or(u64::MAX),
-                ..options.clone()
-            },
+            options: ReplayOptions { first_turn: options.number(skipped), ..options.clone() },
             specs: specs.iter().map(spec).collect(),
             view: SessionView { records: records.collect(), ..SessionView::default() },
         })

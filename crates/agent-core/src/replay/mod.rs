@@ -65,6 +65,11 @@ impl ReplayOptions {
         Self { session: session.into(), turns: TurnChoice::All, first_turn: 1, turn_options: TurnOptions::default() }
     }
 
+    /// The number of the turn with this index in the log.
+    fn number(&self, index: usize) -> u64 {
+        self.first_turn.saturating_add(u64::try_from(index).unwrap_or(u64::MAX))
+    }
+
     fn takes(&self, number: u64, turn: &RecordedTurn<'_>) -> bool {
         match &self.turns {
             TurnChoice::All => true,
@@ -106,12 +111,14 @@ impl std::fmt::Display for TurnReplay {
 /// first wanted turn has all it needs; `specs` are the tools there are. A tool that a recorded
 /// turn ran and that is not among them takes any arguments.
 ///
-/// Nothing is read, written, sent or run; the only cost is time and memory. Empty when the log
-/// has no such turn.
+/// No file of the workspace is read, and nothing is written, sent or run. Each turn costs what
+/// its model calls cost on this side, so that long conversations take time by the square of their
+/// length. Empty when the log has no such turn.
 pub async fn replay_session(view: &SessionView, options: &ReplayOptions, specs: &[ToolSpec]) -> Vec<TurnReplay> {
     let context = Arc::new(no_context());
     let mut replays = Vec::new();
-    for (number, turn) in (options.first_turn..).zip(turns::turns(&view.records)) {
+    for (index, turn) in turns::turns(&view.records).into_iter().enumerate() {
+        let number = options.number(index);
         if !options.takes(number, &turn) {
             continue;
         }

@@ -8,7 +8,7 @@ use nanobot_agent_core::{
     Bundle, BundleError, Difference, DirectRequest, Redactor, ReplayOptions, TurnChoice, TurnOptions, TurnReplay,
     replay_session,
 };
-use nanobot_session::{Entry, MessageEntry, ReadFrom, Record, Seq, SessionView, TurnEnd, TurnOutcome};
+use nanobot_session::{Entry, MessageEntry, ReadFrom, Record, Seq, SessionView, TurnEnd, TurnOutcome, rewind};
 use nanobot_testkit::corpus;
 use nanobot_testkit::{Reply, ScriptedCall, ScriptedProvider};
 use nanobot_types::{AssistantMessage, ChatMessage, Content, Effect, MediaRef, ToolCall, ToolSpec};
@@ -129,13 +129,17 @@ async fn limits_of_today_do_not_count() {
 }
 
 #[tokio::test]
-async fn a_conversation_begun_anew_and_files_that_are_gone_do_no_harm() {
+async fn what_was_undone_or_left_behind_and_files_that_are_gone_do_no_harm() {
     let world = talk(ScriptedProvider::answering(|_| Reply::text("well")), TurnOptions::default(), &["one"]).await;
     let agent = world.agent();
     agent.reset(&SESSION.into()).await.unwrap();
     let picture = MediaRef { location: "/nowhere/picture.png".to_owned(), mime: Some("image/png".to_owned()) };
     agent.process_direct(DirectRequest { media: vec![picture], ..DirectRequest::new("two") }).await.unwrap();
+    agent.process_direct(DirectRequest::new("three")).await.unwrap();
+    rewind(&*world.sessions, &SESSION.into(), Seq(4)).await.unwrap();
+    agent.process_direct(DirectRequest::new("four")).await.unwrap();
     world.assert_replays(SESSION).await;
+    assert_eq!(world.replay(SESSION).await.len(), 4, "what was undone was done");
 }
 
 #[tokio::test]
@@ -390,6 +394,22 @@ fn what_is_no_bundle_is_refused() {
     for text in ["", "[]", "{\"format\": 1}", "{\"format\": \"1\"}"] {
         assert!(matches!(Bundle::from_json(text), Err(BundleError::Unreadable(_))), "{text}");
     }
+}
+
+#[tokio::test]
+async fn a_bundle_with_absurd_numbers_is_replayed_all_the_same() {
+    let mut bundle =
+        Bundle::new(&view(&errands().await).await, &ReplayOptions::new(SESSION), &[], &Redactor::default()).unwrap();
+    bundle.options.first_turn = u64::MAX;
+    bundle.options.turn_options =
+        TurnOptions { max_iterations: u32::MAX, max_result_chars: 0, ..TurnOptions::default() };
+    for record in &mut bundle.view.records {
+        record.seq = Seq(u64::MAX);
+    }
+    bundle.view.records.insert(0, Record { seq: Seq(u64::MAX), entry: Entry::Rewound { to: Seq(u64::MAX) } });
+    bundle.view.records.insert(0, Record { seq: Seq(0), entry: Entry::Consolidated { upto: Seq(u64::MAX) } });
+    let read = Bundle::from_json(&bundle.to_json().unwrap()).unwrap();
+    assert_eq!(read.replay().await.iter().map(|replay| replay.number).collect::<Vec<_>>(), [u64::MAX; 3]);
 }
 
 /// Rows whose secret has no look: only the configuration knows it.
