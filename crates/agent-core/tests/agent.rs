@@ -5,6 +5,8 @@
 mod attempts;
 #[path = "agent/crashes.rs"]
 mod crashes;
+#[path = "agent/disks.rs"]
+mod disks;
 #[path = "agent/lanes.rs"]
 mod lanes;
 #[path = "agent/replays.rs"]

@@ -1,7 +1,9 @@
 //! What is built from the operations of a disk.
 
+use std::collections::BTreeSet;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::{Disk, DiskFile};
 
@@ -80,21 +82,45 @@ pub fn copy(from: &dyn DiskFile, mut position: u64, to: &mut dyn DiskFile) -> io
     }
 }
 
-/// Makes a folder and everything above it. The names of folders that it makes are durable when
-/// it returns; see [`Disk::sync_folder`] about one that was there.
-///
-/// # Errors
-/// The platform's.
-pub fn create_folders(disk: &dyn Disk, folder: &Path) -> io::Result<()> {
-    if folder.as_os_str().is_empty() || disk.exists(folder)? {
-        return Ok(());
+/// Makes folders, and remembers which of their names are not durable yet.
+#[derive(Debug, Default)]
+pub struct NewFolders {
+    /// Folders in which one was made since they were synced.
+    unsynced: Mutex<BTreeSet<PathBuf>>,
+}
+
+impl NewFolders {
+    /// Makes a folder and everything above it. When it returns, the names of all folders that it
+    /// made are durable, also of those that it made earlier before it failed.
+    ///
+    /// # Errors
+    /// The platform's.
+    pub fn ensure(&self, disk: &dyn Disk, folder: &Path) -> io::Result<()> {
+        self.create(disk, folder)?;
+        let unsynced = self.unsynced().clone();
+        for parent in unsynced {
+            disk.sync_folder(&parent)?;
+            self.unsynced().remove(&parent);
+        }
+        Ok(())
     }
-    let Some(parent) = folder.parent() else { return Ok(()) };
-    create_folders(disk, parent)?;
-    match disk.create_folder(folder) {
-        // Somebody else was faster.
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        _ => disk.sync_folder(parent),
+
+    fn create(&self, disk: &dyn Disk, folder: &Path) -> io::Result<()> {
+        if folder.as_os_str().is_empty() || disk.exists(folder)? {
+            return Ok(());
+        }
+        let Some(parent) = folder.parent() else { return Ok(()) };
+        self.create(disk, parent)?;
+        self.unsynced().insert(parent.to_owned());
+        match disk.create_folder(folder) {
+            // Somebody else was faster.
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn unsynced(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
+        self.unsynced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -108,8 +134,9 @@ mod tests {
     fn what_is_appended_is_read_and_copied() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("a/b");
-        create_folders(&LocalDisk, &folder).unwrap();
-        create_folders(&LocalDisk, &folder).unwrap();
+        let folders = NewFolders::default();
+        folders.ensure(&LocalDisk, &folder).unwrap();
+        folders.ensure(&LocalDisk, &folder).unwrap();
         let path = folder.join("log");
         let text = "x".repeat(BLOCK + 7);
         for (length, part) in [(0, "head "), (5, text.as_str())] {

@@ -8,7 +8,7 @@
 mod durable;
 mod local;
 
-pub use durable::{append, copy, create_folders, read_some, read_to_end, write_all};
+pub use durable::{NewFolders, append, copy, read_some, read_to_end, write_all};
 pub use local::LocalDisk;
 
 use std::fmt;

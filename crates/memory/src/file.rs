@@ -4,7 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use nanobot_disk::{Access, Disk, DiskFile, copy, create_folders, read_some, read_to_end, write_all};
+use nanobot_disk::{Access, Disk, DiskFile, copy, read_some, read_to_end, write_all};
 
 use crate::MemoryError;
 
@@ -53,11 +53,6 @@ pub(crate) fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Text>, MemoryE
 fn fingerprint(bytes: &[u8], length: u64) -> u64 {
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     if length == 0 { 0 } else { length.to_le_bytes().iter().chain(bytes).fold(0xcbf2_9ce4_8422_2325, mix) }
-}
-
-/// Makes a folder and everything above it.
-pub(crate) fn create_folder(disk: &dyn Disk, folder: &Path) -> Result<(), MemoryError> {
-    create_folders(disk, folder).map_err(failed("create", folder))
 }
 
 /// Appends in one write, behind a blank line if the file does not end a line.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chrono::{Days, Local, NaiveDate};
-use nanobot_disk::{Disk, LocalDisk};
+use nanobot_disk::{Disk, LocalDisk, NewFolders};
 use nanobot_types::Timestamp;
 use tokio::sync::Mutex;
 
@@ -22,7 +22,7 @@ pub struct MarkdownStore {
     disk: Arc<dyn Disk>,
     folder: Arc<PathBuf>,
     /// Held by those who write.
-    writing: Arc<Mutex<()>>,
+    writing: Arc<Mutex<NewFolders>>,
 }
 
 impl MarkdownStore {
@@ -56,10 +56,8 @@ impl MarkdownStore {
     ) -> Result<T, MemoryError> {
         let alone = self.writing.clone().lock_owned().await;
         self.reading(scope, move |disk, folder| {
-            file::create_folder(disk, folder)?;
-            let done = work(disk, folder);
-            drop(alone);
-            done
+            alone.ensure(disk, folder).map_err(file::failed("create", folder))?;
+            work(disk, folder)
         })
         .await
     }

@@ -9,9 +9,11 @@ use serde_json::Value;
 
 use crate::{Entry, ReadFrom, Record, Seq, SessionError, SessionStore, SessionView};
 
+/// Entries that are appended together: what is appended together may have to be read together.
+const TOGETHER: usize = 256;
+
 /// Copies a conversation into the new session `to`: all of it, or as it was right after its first
-/// `at` messages. Returns the new head. A crash meanwhile leaves a shorter copy, as with every
-/// append.
+/// `at` messages. Returns the new head. A crash meanwhile leaves a shorter copy.
 ///
 /// # Errors
 /// [`SessionError::OutOfReach`] when there are fewer than `at` messages;
@@ -26,7 +28,11 @@ pub async fn fork(
     if let Some(position) = at.filter(|position| *position > view.head) {
         return Err(SessionError::OutOfReach { key: from.clone(), position, first: Seq(0), last: view.head });
     }
-    store.append(to, Seq(0), copy(from, &view, at)).await
+    let mut head = Seq(0);
+    for entries in copy(from, &view, at).chunks(TOGETHER) {
+        head = store.append(to, head, entries.to_vec()).await?;
+    }
+    Ok(head)
 }
 
 /// Copies a conversation into the first free session of the names `<from>:branch:1`,

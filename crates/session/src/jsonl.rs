@@ -10,11 +10,11 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use nanobot_disk::{Access, Disk, DiskFile, LocalDisk, Stamp, create_folders};
+use nanobot_disk::{Access, Disk, DiskFile, LocalDisk, NewFolders, Stamp};
 use nanobot_types::SessionKey;
 
 use crate::files;
@@ -33,7 +33,7 @@ use crate::{Entry, ReadFrom, Seq, SessionError, SessionInfo, SessionStore, Sessi
 /// and `last_consolidated`, the state behind it; readers take the last one. Keys of this program
 /// begin with `_`: on messages `_inbound`, `_runtime`, `_provider` and `_media_types`, on metadata
 /// `_count` (messages before the line), `_answered` (journal ids of the latest turns) and `_entry`
-/// (what happened). Lines and keys of other programs stay as they are.
+/// (what happened), on both `_continues` (appended together with the line before it). Lines and keys of other programs stay as they are.
 ///
 /// Beside a file may stand copies: `.torn-<time>` holds a line that a crash cut off,
 /// `.moved-<time>` is a session in its old place after it was moved.
@@ -48,8 +48,7 @@ struct Shared {
     disk: Arc<dyn Disk>,
     paths: SessionPaths,
     bytes_read: AtomicU64,
-    /// Folders whose own names were made durable.
-    durable_folders: Mutex<Vec<PathBuf>>,
+    folders: NewFolders,
 }
 
 /// What is remembered of one session.
@@ -83,7 +82,7 @@ impl JsonlStore {
     /// The same on another disk.
     #[must_use]
     pub fn on(disk: Arc<dyn Disk>, paths: SessionPaths) -> Self {
-        let shared = Shared { disk, paths, bytes_read: AtomicU64::new(0), durable_folders: Mutex::default() };
+        let shared = Shared { disk, paths, bytes_read: AtomicU64::new(0), folders: NewFolders::default() };
         Self { shared: Arc::new(shared), slots: Slots::default() }
     }
 
@@ -196,7 +195,7 @@ impl Session<'_> {
         let bytes = self.encode(&mut known, entries)?;
         if length == 0 || slot.unnamed {
             // Before anything is in it, so that a file with something in it has a durable name.
-            self.sync_names(&path).map_err(failed)?;
+            files::sync_names(disk, &path).map_err(failed)?;
             slot.unnamed = false;
         }
         // Until the write is known to have worked, nothing is known.
@@ -220,9 +219,9 @@ impl Session<'_> {
         }
         let file = opened.map_err(failed)?;
         self.create_folder(&target).map_err(failed)?;
-        files::put_copy(disk, &*file, &target).map_err(failed)?;
+        files::put_copy(disk, &*file, old, &target).map_err(failed)?;
         slot.unnamed = true;
-        self.sync_names(&target).map_err(failed)?;
+        files::sync_names(disk, &target).map_err(failed)?;
         slot.unnamed = false;
         files::put_away(disk, old);
         tracing::info!(from = %old.display(), to = %target.display(), "session moved from its old place");
@@ -230,19 +229,7 @@ impl Session<'_> {
     }
 
     fn create_folder(&self, path: &Path) -> io::Result<()> {
-        path.parent().map_or(Ok(()), |folder| create_folders(&*self.shared.disk, folder))
-    }
-
-    /// Makes the name of a file durable, and once that of its folder.
-    fn sync_names(&self, path: &Path) -> io::Result<()> {
-        files::sync_names(&*self.shared.disk, path)?;
-        let Some(folder) = path.parent() else { return Ok(()) };
-        let folders = || self.shared.durable_folders.lock().unwrap_or_else(PoisonError::into_inner);
-        if !folders().iter().any(|durable| durable == folder) {
-            files::sync_names(&*self.shared.disk, folder)?;
-            folders().push(folder.to_owned());
-        }
-        Ok(())
+        path.parent().map_or(Ok(()), |folder| self.shared.folders.ensure(&*self.shared.disk, folder))
     }
 
     /// The lines of `entries`, and `known` as it is behind them.
@@ -257,14 +244,15 @@ impl Session<'_> {
         if !known.counted {
             // A new file begins with this line; in a file of another program it spares the next
             // reader to count again.
-            line::write_state(&mut bytes, self.key, &known.state, known.head, None).map_err(failed)?;
+            line::write_state(&mut bytes, self.key, &known.state, known.head, None, false).map_err(failed)?;
             known.counted = true;
         }
-        for entry in entries {
+        for (number, entry) in entries.iter().enumerate() {
+            let continues = number > 0;
             known.state.apply(entry, known.head);
             match entry {
                 Entry::Message(message) => {
-                    line::write_message(&mut bytes, message).map_err(failed)?;
+                    line::write_message(&mut bytes, message, continues).map_err(failed)?;
                     known.head = known.head.next();
                 }
                 Entry::TurnEnded(_)
@@ -272,7 +260,8 @@ impl Session<'_> {
                 | Entry::Reset
                 | Entry::Rewound { .. }
                 | Entry::Metadata(_) => {
-                    line::write_state(&mut bytes, self.key, &known.state, known.head, Some(entry)).map_err(failed)?;
+                    line::write_state(&mut bytes, self.key, &known.state, known.head, Some(entry), continues)
+                        .map_err(failed)?;
                 }
             }
         }

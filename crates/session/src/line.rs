@@ -19,6 +19,16 @@ use crate::{Entry, MessageEntry, Seq, TurnEnd, timestamp};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
+/// A line as it was read.
+#[derive(Debug)]
+pub(crate) struct Parsed {
+    pub(crate) line: Line,
+    /// It was written together with the line before it, and means nothing without that.
+    pub(crate) continues: bool,
+    /// There are NULs in it, which is what a power cut leaves of what was not written in time.
+    pub(crate) holed: bool,
+}
+
 /// What a line turned out to be.
 #[derive(Debug)]
 pub(crate) enum Line {
@@ -46,20 +56,23 @@ pub(crate) struct StateLine {
 }
 
 /// Reads a line without its newline.
-pub(crate) fn parse(bytes: &[u8]) -> Line {
+pub(crate) fn parse(bytes: &[u8]) -> Parsed {
+    let holed = bytes.contains(&0);
     let text = trim(bytes);
     if text.is_empty() {
-        // A block of NULs is what a power cut leaves of a line.
-        return if bytes.contains(&0) { Line::Bad } else { Line::Blank };
+        let line = if holed { Line::Bad } else { Line::Blank };
+        return Parsed { line, continues: false, holed };
     }
-    let Ok(Value::Object(fields)) = serde_json::from_slice(text) else {
-        return Line::Bad;
+    let Ok(Value::Object(mut fields)) = serde_json::from_slice(text) else {
+        return Parsed { line: Line::Bad, continues: false, holed };
     };
-    match fields.get("_type") {
+    let continues = fields.remove("_continues").is_some();
+    let line = match fields.get("_type") {
         None => Line::Message(fields),
         Some(Value::String(kind)) if kind == "metadata" => Line::State(Box::new(state_line(fields))),
         Some(_) => Line::Foreign,
-    }
+    };
+    Parsed { line, continues, holed }
 }
 
 fn trim(bytes: &[u8]) -> &[u8] {
@@ -250,12 +263,14 @@ struct MessageLine<'a> {
     inbound: Option<&'a MessageId>,
     #[serde(skip_serializing_if = "Option::is_none", rename = "_runtime")]
     runtime: Option<&'a str>,
+    #[serde(skip_serializing_if = "is_false", rename = "_continues")]
+    continues: bool,
     #[serde(flatten)]
     extra: BTreeMap<&'a str, &'a Value>,
 }
 
 impl<'a> MessageLine<'a> {
-    fn new(entry: &'a MessageEntry) -> Self {
+    fn new(entry: &'a MessageEntry, continues: bool) -> Self {
         let mut line = Self {
             role: entry.message.role(),
             content: None,
@@ -270,6 +285,7 @@ impl<'a> MessageLine<'a> {
             provider: None,
             inbound: entry.inbound.as_ref(),
             runtime: entry.runtime.as_deref(),
+            continues,
             extra: BTreeMap::new(),
         };
         match &*entry.message {
@@ -316,6 +332,7 @@ impl<'a> MessageLine<'a> {
             "_provider" => self.provider.is_some(),
             "_inbound" => self.inbound.is_some(),
             "_runtime" => self.runtime.is_some(),
+            "_continues" => self.continues,
             _ => false,
         }
     }
@@ -338,22 +355,30 @@ struct MetadataLine<'a> {
     answered: &'a VecDeque<Vec<MessageId>>,
     #[serde(skip_serializing_if = "Option::is_none", rename = "_entry")]
     entry: Option<EntryField>,
+    #[serde(skip_serializing_if = "is_false", rename = "_continues")]
+    continues: bool,
     #[serde(flatten)]
     extra: &'a Map,
 }
 
-/// Appends the line of a message to `buffer`.
-pub(crate) fn write_message(buffer: &mut Vec<u8>, entry: &MessageEntry) -> serde_json::Result<()> {
-    write_line(buffer, &MessageLine::new(entry))
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
-/// Appends a metadata line with the state after `entry` to `buffer`.
+/// Appends the line of a message to `buffer`; `continues` as in [`Parsed`].
+pub(crate) fn write_message(buffer: &mut Vec<u8>, entry: &MessageEntry, continues: bool) -> serde_json::Result<()> {
+    write_line(buffer, &MessageLine::new(entry, continues))
+}
+
+/// Appends a metadata line with the state after `entry` to `buffer`; `continues` as in [`Parsed`].
 pub(crate) fn write_state(
     buffer: &mut Vec<u8>,
     key: &SessionKey,
     state: &State,
     count: Seq,
     entry: Option<&Entry>,
+    continues: bool,
 ) -> serde_json::Result<()> {
     let time = |at: Option<Timestamp>| at.as_ref().map(timestamp::render);
     let entry = entry.and_then(|entry| match entry {
@@ -377,6 +402,7 @@ pub(crate) fn write_state(
             count,
             answered: &state.answered,
             entry,
+            continues,
             extra: &state.extra,
         },
     )
@@ -393,7 +419,7 @@ mod tests {
     use super::*;
 
     fn read(line: &str) -> MessageEntry {
-        match parse(line.as_bytes()) {
+        match parse(line.as_bytes()).line {
             Line::Message(fields) => message_entry(fields),
             other => panic!("{line}: {other:?}"),
         }
@@ -401,7 +427,7 @@ mod tests {
 
     fn written(entry: &MessageEntry) -> String {
         let mut buffer = Vec::new();
-        write_message(&mut buffer, entry).unwrap();
+        write_message(&mut buffer, entry, false).unwrap();
         String::from_utf8(buffer).unwrap()
     }
 

@@ -163,7 +163,7 @@ fn belongs(disk: &dyn Disk, path: &Path, key: &SessionKey) -> io::Result<bool> {
 /// The key on the first metadata line near the beginning.
 fn stored_key(disk: &dyn Disk, path: &Path) -> io::Result<Option<SessionKey>> {
     let beginning = read_to_end(&*disk.open(path, Access::Read)?, 0, KEY_WINDOW)?;
-    Ok(beginning.split(|byte| *byte == b'\n').find_map(|bytes| match line::parse(bytes) {
+    Ok(beginning.split(|byte| *byte == b'\n').find_map(|bytes| match line::parse(bytes).line {
         Line::State(state) => state.key,
         _ => None,
     }))

@@ -3,13 +3,17 @@
 //! A metadata line of ours carries the number of messages before it, so counting stops at the
 //! last such line. Every move of the cursor is such a line too: what lies before the cursor never
 //! has to be read. A file without one, as the Python program leaves it, is read whole.
+//!
+//! A power cut may keep the end of an append and not its beginning. Lines that were appended
+//! together say so, and those behind a hole in their own append are not believed.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::AtomicU64;
 
 use nanobot_disk::DiskFile;
 
-use crate::line::{self, Line};
+use crate::line::{self, Line, Parsed};
 use crate::state::State;
 use crate::tail::{LinesBackwards, RawLine};
 use crate::{Entry, Record, Seq};
@@ -45,8 +49,8 @@ pub(crate) fn survey(file: &dyn DiskFile, length: u64, bytes_read: &AtomicU64) -
     let mut head = 0_u64;
     let mut ending = None;
     let mut unreadable = 0;
-    for raw in LinesBackwards::new(file, length, bytes_read) {
-        let (line, size) = parse(raw?);
+    for line in BelievedLines::new(file, length, bytes_read) {
+        let (line, size) = line?;
         if ending.is_none() {
             ending = Some(match &line {
                 Line::Bad => Ending::Torn(size as u64),
@@ -92,8 +96,8 @@ pub(crate) fn records(
     let mut records = Vec::new();
     let mut unreadable = 0;
     let Seq(mut seq) = head;
-    for raw in LinesBackwards::new(file, length, bytes_read) {
-        match parse(raw?).0 {
+    for line in BelievedLines::new(file, length, bytes_read) {
+        match line?.0 {
             Line::Blank | Line::Foreign => {}
             Line::Bad => unreadable += 1,
             Line::Message(fields) => {
@@ -118,10 +122,54 @@ pub(crate) fn records(
     Ok((records, unreadable))
 }
 
-/// The line and its length.
-fn parse(raw: RawLine) -> (Line, usize) {
+/// The lines from the end backwards, each with its length. Those that are not believed are bad.
+struct BelievedLines<'a> {
+    lines: LinesBackwards<'a>,
+    ready: VecDeque<(Line, usize)>,
+}
+
+impl<'a> BelievedLines<'a> {
+    fn new(file: &'a dyn DiskFile, length: u64, bytes_read: &'a AtomicU64) -> Self {
+        Self { lines: LinesBackwards::new(file, length, bytes_read), ready: VecDeque::new() }
+    }
+
+    /// Reads back to the beginning of an append, or of the file.
+    fn read_append(&mut self) -> io::Result<()> {
+        for raw in self.lines.by_ref() {
+            let (Parsed { line, continues, holed }, size) = parse(raw?);
+            let is_bad = matches!(line, Line::Bad);
+            if holed && (is_bad || continues) {
+                self.ready.iter_mut().for_each(|(line, _)| *line = Line::Bad);
+                self.ready.push_back((Line::Bad, size));
+                return Ok(());
+            }
+            let is_blank = matches!(line, Line::Blank);
+            self.ready.push_back((line, size));
+            if !continues && !(is_blank && self.ready.len() > 1) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Iterator for BelievedLines<'_> {
+    type Item = io::Result<(Line, usize)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ready.is_empty()
+            && let Err(error) = self.read_append()
+        {
+            self.ready.clear();
+            return Some(Err(error));
+        }
+        self.ready.pop_front().map(Ok)
+    }
+}
+
+fn parse(raw: RawLine) -> (Parsed, usize) {
     match raw {
         RawLine::Bytes(bytes) => (line::parse(&bytes), bytes.len()),
-        RawLine::TooLong(length) => (Line::Bad, length),
+        RawLine::TooLong(length) => (Parsed { line: Line::Bad, continues: false, holed: false }, length),
     }
 }

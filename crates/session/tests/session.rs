@@ -12,8 +12,13 @@ mod corpus;
 mod crashes;
 #[path = "session/cutting.rs"]
 mod cutting;
+#[path = "session/disks.rs"]
+mod disks;
 #[path = "session/faults.rs"]
 mod faults;
+#[cfg(target_os = "linux")]
+#[path = "session/limits.rs"]
+mod limits;
 #[path = "session/replaying.rs"]
 mod replaying;
 #[path = "session/speed.rs"]

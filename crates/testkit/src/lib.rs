@@ -14,12 +14,14 @@ mod websocket;
 pub mod channel;
 pub mod conformance;
 pub mod corpus;
+pub mod disk;
 pub mod http;
 pub mod model_server;
 pub mod provider;
 pub mod telegram;
 
 pub use channel::RecordingChannel;
+pub use disk::{Fault, FaultyDisk, MemoryDisk};
 pub use error::TestkitError;
 pub use model_server::ModelServer;
 pub use provider::ScriptedProvider;

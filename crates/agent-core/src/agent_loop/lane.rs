@@ -17,7 +17,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio_util::sync::CancellationToken;
 
 use super::commands::{self, Command, Parsed};
-use super::pump::{Shared, turn_of};
+use super::pump::{NOTICE_POSITION, Shared, turn_of};
 use crate::engine::{Steering, TurnFacts};
 use crate::{Agent, AgentError, Observer, Signal, TurnReport, TurnRequest};
 
@@ -202,6 +202,7 @@ impl Lane {
         let mut answered = std::mem::take(&mut steering.taken);
         match report {
             Ok(report) => {
+                shared.forget_failures(&self.session);
                 answered.insert(0, delivery);
                 self.publish(&answered, report).await;
             }
@@ -249,17 +250,21 @@ impl Lane {
         settle(answered, Settle::Ack).await;
     }
 
-    /// The journal failed: say so, try again later.
+    /// The journal failed: say so once, try again later. A disk that is full or broken may stay so
+    /// for long; that is no attempt of the message.
     async fn put_off(&self, delivery: Delivery<InboundMessage>, error: &AgentError) {
         let why = chain(error);
         tracing::error!(error = %why, session = %self.session, "a turn could not be recorded");
-        if delivery.attempt == 1 {
-            self.shared.notice(
-                &delivery.message,
-                &format!("I cannot record our conversation right now ({why}). I keep your message and try again."),
-            );
+        let text = format!("I cannot record our conversation right now ({why}). I keep your message and try again.");
+        let key = OutboundKey { turn: turn_of(&delivery.message), position: NOTICE_POSITION };
+        // The ledger takes a key once, so the person reads this once however often it is tried.
+        let notice = OutboundMessage::in_reply_to(&delivery.message, key, OutboundKind::Notice, text.clone());
+        if self.shared.bus.publish_outbound(notice).await.is_err() && delivery.attempt == 1 {
+            self.shared.notice(&delivery.message, &text);
         }
-        settle(&[delivery], Settle::RetryIn(self.shared.settings.full_pause)).await;
+        let pause = self.shared.pause_after_failure(&self.session);
+        let again = if error.is_transient() { Settle::PutOff(pause) } else { Settle::RetryIn(pause) };
+        settle(&[delivery], again).await;
     }
 
     /// Whether it was tried too often. Every step that its turn has recorded is worth one more

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use nanobot_bus::{Bus, Delivery, Ledger, Settle};
 use nanobot_types::{InboundMessage, OutboundKey, OutboundKind, OutboundMessage, SessionKey, TraceId};
@@ -18,7 +18,10 @@ use crate::{Agent, AgentError};
 
 /// The place of an answer to a command, and of a notice, among the messages of its turn: behind
 /// everything a turn can publish.
-const NOTICE_POSITION: u32 = u32::MAX;
+pub(super) const NOTICE_POSITION: u32 = u32::MAX;
+
+/// How often the pause after a failed journal doubles.
+const LONGEST_BACK_OFF: u32 = 6;
 
 /// Routes messages of a bus to turns of an agent, and replies back.
 #[derive(Debug)]
@@ -34,6 +37,8 @@ pub(super) struct Shared {
     ledger: Arc<dyn Ledger>,
     pub(super) settings: LoopSettings,
     lanes: Mutex<HashMap<SessionKey, LaneHandle>>,
+    /// How often the journals of sessions failed since they last worked.
+    failures: Mutex<HashMap<SessionKey, u32>>,
     tasks: TaskTracker,
     /// Fires when lanes must begin no further message; what they hold stays in the ledger.
     pub(super) closing: CancellationToken,
@@ -52,6 +57,7 @@ impl AgentLoop {
             ledger,
             settings,
             lanes: Mutex::default(),
+            failures: Mutex::default(),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
             abort: CancellationToken::new(),
@@ -164,6 +170,21 @@ impl Shared {
     fn stop(&self, session: &SessionKey) -> usize {
         let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         lanes.get(session).map_or(0, LaneHandle::stop)
+    }
+
+    /// How long to wait after a journal failed: longer each time, because a turn that fails late
+    /// has asked the model already.
+    pub(super) fn pause_after_failure(&self, session: &SessionKey) -> Duration {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = failures.entry(session.clone()).or_default();
+        let pause = self.settings.full_pause * (1 << (*count).min(LONGEST_BACK_OFF));
+        *count += 1;
+        pause
+    }
+
+    /// A journal works again.
+    pub(super) fn forget_failures(&self, session: &SessionKey) {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner).remove(session);
     }
 
     /// Tells a chat something that may be lost.

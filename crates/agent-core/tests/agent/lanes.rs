@@ -13,7 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::world::World;
 
-struct Running {
+pub(crate) struct Running {
     bus: Arc<MemoryBus>,
     out: Subscription<OutboundMessage>,
     cancel: CancellationToken,
@@ -21,7 +21,7 @@ struct Running {
 }
 
 impl Running {
-    async fn start(world: &World) -> Self {
+    pub(crate) async fn start(world: &World) -> Self {
         Self::with(world, LoopSettings::default()).await
     }
 
@@ -35,13 +35,13 @@ impl Running {
         Self { bus, out, cancel, task }
     }
 
-    async fn say(&self, chat: &str, id: &str, text: &str) {
+    pub(crate) async fn say(&self, chat: &str, id: &str, text: &str) {
         let message = InboundMessage { id: Some(id.into()), ..InboundMessage::text("telegram", "u", chat, text) };
         self.bus.publish_inbound(message).await.unwrap();
     }
 
     /// The next whole message.
-    async fn reply(&mut self) -> String {
+    pub(crate) async fn reply(&mut self) -> String {
         loop {
             let delivery = self.out.next().await.unwrap();
             delivery.settle(Settle::Ack).await.unwrap();
@@ -51,7 +51,7 @@ impl Running {
         }
     }
 
-    async fn stop(self) {
+    pub(crate) async fn stop(self) {
         self.cancel.cancel();
         self.task.await.unwrap();
     }

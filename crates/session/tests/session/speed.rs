@@ -66,8 +66,8 @@ async fn an_append_reads_nothing_of_a_file_that_is_as_it_was_left() {
 async fn a_long_line_before_the_cursor_is_not_read() {
     let home = Home::new();
     let store = home.store();
-    let entries = vec![user(&"x".repeat(10 << 20)), user("y"), Entry::Consolidated { upto: Seq(1) }];
-    store.append(&key(), Seq(0), entries).await.unwrap();
+    store.append(&key(), Seq(0), vec![user(&"x".repeat(10 << 20))]).await.unwrap();
+    store.append(&key(), Seq(1), vec![user("y"), Entry::Consolidated { upto: Seq(1) }]).await.unwrap();
     store.append(&key(), Seq(2), vec![assistant("z"), Entry::Consolidated { upto: Seq(2) }]).await.unwrap();
     let store = home.store();
     let view = store.read(&key(), ReadFrom::Cursor).await.unwrap();

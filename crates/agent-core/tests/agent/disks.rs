@@ -1,0 +1,58 @@
+//! Turns on a disk that fails: the person is told, and answered once when it works again.
+
+use std::sync::Arc;
+
+use nanobot_session::{JsonlStore, SessionPaths};
+use nanobot_testkit::{Fault, FaultyDisk, MemoryDisk, Reply, ScriptedProvider};
+use serde_json::json;
+
+use crate::lanes::Running;
+use crate::world::World;
+
+fn world(disk: &FaultyDisk) -> World {
+    let provider = ScriptedProvider::answering(|request| {
+        let is_answered = request.transcript.messages().iter().any(|message| message.role() == "tool");
+        if is_answered { Reply::text("paid") } else { Reply::call("send_money", &json!({})) }
+    });
+    let sessions = JsonlStore::on(Arc::new(disk.clone()), SessionPaths::only("/workspace/sessions"));
+    let mut world = World::new(provider);
+    world.sessions = Arc::new(sessions);
+    world
+}
+
+/// A turn whose disk fails from an operation on until the person was told; whether it failed.
+async fn turn_that_fails(fault: Fault, from: u64) -> bool {
+    let disk = FaultyDisk::new(Arc::new(MemoryDisk::new()));
+    let world = world(&disk);
+    let mut running = Running::start(&world).await;
+    disk.fail(fault, from, u64::MAX);
+    running.say("1", "a", "pay the bill").await;
+    let mut answer = running.reply().await;
+    let failed = answer.contains("cannot record");
+    if failed {
+        disk.clear();
+        answer = running.reply().await;
+    }
+    assert_eq!(answer, "paid", "{fault:?} from {from}");
+    running.say("1", "b", "/status").await;
+    let status = running.reply().await;
+    assert!(status.contains("Session telegram:1"), "answered once: {status}");
+    running.stop().await;
+    disk.clear();
+    let log = world.log("telegram:1").await;
+    let kinds: Vec<&str> = log.iter().filter_map(|line| line.split([':', ' ']).next()).collect();
+    assert_eq!(kinds, ["user", "assistant", "tool", "assistant", "end"], "{fault:?} from {from}: {log:#?}");
+    assert!(world.runs.of("send_money") <= 1, "{fault:?} from {from}: paid twice");
+    failed
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_on_a_failing_disk_is_answered_once_when_it_works_again() {
+    for fault in Fault::ALL {
+        let mut from = 0;
+        while turn_that_fails(fault, from).await {
+            from += 1;
+        }
+        assert!(from > 20, "{fault:?}: every operation of the turn fails once, not only {from}");
+    }
+}

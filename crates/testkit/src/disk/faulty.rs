@@ -1,0 +1,210 @@
+//! A disk whose operations fail when a test says so.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nanobot_disk::{Access, Disk, DiskFile, Stamp};
+
+/// How an operation fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// `ENOSPC`: no room.
+    Full,
+    /// `EIO`: the device is broken, or without power.
+    Broken,
+    /// `EROFS`: mounted to be read only.
+    ReadOnly,
+    /// `EACCES`: not allowed.
+    Denied,
+    /// `EMFILE`: too many open files.
+    TooManyOpen,
+    /// Reads and the first write get half of what they ask for, later writes find no room;
+    /// everything else works.
+    Short,
+}
+
+impl Fault {
+    /// Every fault.
+    pub const ALL: [Self; 6] = [Self::Full, Self::Broken, Self::ReadOnly, Self::Denied, Self::TooManyOpen, Self::Short];
+
+    /// The error with the number that Linux and macOS give it.
+    fn error(self) -> io::Error {
+        io::Error::from_raw_os_error(match self {
+            Self::Full | Self::Short => 28,
+            Self::Broken => 5,
+            Self::ReadOnly => 30,
+            Self::Denied => 13,
+            Self::TooManyOpen => 24,
+        })
+    }
+}
+
+/// Another disk, with faults.
+#[derive(Clone, Debug)]
+pub struct FaultyDisk {
+    inner: Arc<dyn Disk>,
+    plan: Arc<Mutex<Plan>>,
+}
+
+#[derive(Debug, Default)]
+struct Plan {
+    done: u64,
+    /// The operations from the one to the other, by number, fail.
+    failing: Option<(Fault, u64, u64)>,
+    cut: bool,
+}
+
+/// What an operation is to a fault.
+enum Verdict {
+    Go,
+    Half,
+}
+
+impl FaultyDisk {
+    /// A disk that works as `inner` does.
+    #[must_use]
+    pub fn new(inner: Arc<dyn Disk>) -> Self {
+        Self { inner, plan: Arc::default() }
+    }
+
+    /// How many operations there were. Each call of a method of [`Disk`] or [`DiskFile`] is one.
+    #[must_use]
+    pub fn operations(&self) -> u64 {
+        self.plan().done
+    }
+
+    /// Lets `count` operations fail, from number `from` on, counted from 0.
+    pub fn fail(&self, fault: Fault, from: u64, count: u64) {
+        let mut plan = self.plan();
+        plan.failing = Some((fault, from, from.saturating_add(count)));
+        plan.cut = false;
+    }
+
+    /// Lets everything work again.
+    pub fn clear(&self) {
+        self.plan().failing = None;
+    }
+
+    fn plan(&self) -> std::sync::MutexGuard<'_, Plan> {
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts an operation; fails it if it is its turn.
+    fn count(&self) -> io::Result<()> {
+        match self.failing_now() {
+            None | Some(Fault::Short) => Ok(()),
+            Some(fault) => Err(fault.error()),
+        }
+    }
+
+    fn count_read(&self) -> io::Result<Verdict> {
+        match self.failing_now() {
+            None => Ok(Verdict::Go),
+            Some(Fault::Short) => Ok(Verdict::Half),
+            Some(fault) => Err(fault.error()),
+        }
+    }
+
+    fn count_write(&self) -> io::Result<Verdict> {
+        match self.failing_now() {
+            None => Ok(Verdict::Go),
+            Some(Fault::Short) if !std::mem::replace(&mut self.plan().cut, true) => Ok(Verdict::Half),
+            Some(fault) => Err(fault.error()),
+        }
+    }
+
+    fn failing_now(&self) -> Option<Fault> {
+        let mut plan = self.plan();
+        let number = plan.done;
+        plan.done += 1;
+        plan.failing.filter(|(_, from, upto)| (*from..*upto).contains(&number)).map(|(fault, ..)| fault)
+    }
+}
+
+impl Disk for FaultyDisk {
+    fn open(&self, path: &Path, access: Access<'_>) -> io::Result<Box<dyn DiskFile>> {
+        self.count()?;
+        let inner = self.inner.open(path, access)?;
+        Ok(Box::new(FaultyFile { inner, disk: self.clone() }))
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        self.count()?;
+        self.inner.exists(path)
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        self.count()?;
+        self.inner.list(folder)
+    }
+
+    fn create_folder(&self, folder: &Path) -> io::Result<()> {
+        self.count()?;
+        self.inner.create_folder(folder)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.count()?;
+        self.inner.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.count()?;
+        self.inner.remove(path)
+    }
+
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        self.count()?;
+        self.inner.sync_folder(folder)
+    }
+
+    fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
+        self.count()?;
+        self.inner.resolve(path)
+    }
+}
+
+#[derive(Debug)]
+struct FaultyFile {
+    inner: Box<dyn DiskFile>,
+    disk: FaultyDisk,
+}
+
+impl DiskFile for FaultyFile {
+    fn stamp(&self) -> io::Result<Stamp> {
+        self.disk.count()?;
+        self.inner.stamp()
+    }
+
+    fn lock(&self) -> io::Result<()> {
+        self.disk.count()?;
+        self.inner.lock()
+    }
+
+    fn read_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let half = match self.disk.count_read()? {
+            Verdict::Go => buffer.len(),
+            Verdict::Half => buffer.len().div_ceil(2),
+        };
+        self.inner.read_at(position, buffer.get_mut(..half).unwrap_or_default())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let half = match self.disk.count_write()? {
+            Verdict::Go => bytes.len(),
+            Verdict::Half => bytes.len() / 2,
+        };
+        self.inner.write(bytes.get(..half).unwrap_or_default())
+    }
+
+    fn truncate(&mut self, length: u64) -> io::Result<()> {
+        self.disk.count()?;
+        self.inner.truncate(length)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.disk.count()?;
+        self.inner.sync()
+    }
+}
