@@ -37,9 +37,15 @@ struct Arguments {
     keep: bool,
 }
 
-#[tokio::main]
-async fn main() -> anyhow::Result<ExitCode> {
+fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::parse();
+    // Rounds read and copy files where they stand; the fakes must not wait for that.
+    let workers = arguments.jobs.saturating_mul(2).saturating_add(4);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build()?;
+    runtime.block_on(suite(arguments))
+}
+
+async fn suite(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let binary = arguments.binary.or_else(Nanobot::beside_this_program).context(
         "there is no nanobot beside this program: build it with `cargo build -p nanobot`, or name it with --binary",
     )?;

@@ -12,9 +12,7 @@ pub(crate) struct Random(u64);
 impl Random {
     /// The generator of one round of a run.
     pub(crate) fn of_round(seed: u64, round: u64) -> Self {
-        let mut seeds = Self(seed);
-        let first = seeds.next();
-        Self(first ^ Self(round).next())
+        Self(Self(Self(seed).next().wrapping_add(round)).next())
     }
 
     fn next(&mut self) -> u64 {
