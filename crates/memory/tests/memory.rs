@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a failing test may panic anywhere")]
 
+#[path = "memory/disks.rs"]
+mod disks;
+
 use std::path::Path;
 
 use chrono::{Days, Local, NaiveDate};

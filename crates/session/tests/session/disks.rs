@@ -34,7 +34,7 @@ fn store(disk: impl Disk + 'static) -> JsonlStore {
 }
 
 fn script() -> Vec<(&'static str, Vec<Entry>)> {
-    let long = |word: &str| word.repeat(200);
+    let long = |word: &str| word.repeat(130);
     vec![
         (NEW, vec![user_of("t:1", &long("one "))]),
         (NEW, vec![calls(&["a", "b"])]),

@@ -1,0 +1,127 @@
+//! Every operation of the disk fails, in every way, and the power goes out at every one of them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use chrono::Local;
+use nanobot_disk::Disk;
+use nanobot_memory::{MarkdownStore, MemoryStore as _};
+use nanobot_testkit::{Fault, FaultyDisk, MemoryDisk};
+
+use crate::SHARED;
+
+const FOLDER: &str = "/home/workspace/memory";
+
+fn disk() -> MemoryDisk {
+    MemoryDisk::new().with_file("/home/config.json", b"{}")
+}
+
+fn store(disk: impl Disk + 'static) -> MarkdownStore {
+    MarkdownStore::on(Arc::new(disk), FOLDER)
+}
+
+/// What was tried: no text twice.
+#[derive(Default)]
+struct Tried {
+    count: u32,
+    /// What the facts may be: what was acknowledged last, and what was refused since.
+    facts: Vec<String>,
+    /// Entries of the history, and whether they were acknowledged.
+    history: Vec<(bool, String)>,
+}
+
+impl Tried {
+    fn text(&mut self) -> String {
+        self.count += 1;
+        format!("{} {}", self.count, "words ".repeat(100))
+    }
+
+    async fn replace(&mut self, store: &MarkdownStore) -> bool {
+        let Ok(facts) = store.facts(&SHARED).await else { return false };
+        assert!(self.facts.contains(&facts.text) || (self.facts.is_empty() && facts.text.is_empty()));
+        let text = self.text();
+        let replaced = store.replace_facts(&SHARED, text.clone(), facts.revision).await;
+        if replaced.is_ok() {
+            self.facts.clear();
+        } else if self.facts.is_empty() {
+            self.facts.push(String::new());
+        }
+        self.facts.push(text);
+        replaced.is_ok()
+    }
+
+    async fn append(&mut self, store: &MarkdownStore) -> bool {
+        let text = self.text();
+        let appended = store.append_history(&SHARED, Local::now().fixed_offset(), &text).await;
+        self.history.push((appended.is_ok(), text.trim_end().to_owned()));
+        appended.is_ok()
+    }
+
+    async fn check(&self, disk: &MemoryDisk) {
+        let facts = store(disk.clone()).facts(&SHARED).await.unwrap().text;
+        assert!(
+            self.facts.contains(&facts) || (self.facts.is_empty() && facts.is_empty()),
+            "{facts:?} of {:#?}",
+            self.facts
+        );
+        let bytes = disk.files().remove(&Path::new(FOLDER).join("HISTORY.md")).unwrap_or_default();
+        let text = String::from_utf8(bytes).unwrap();
+        let mut lines = text.lines();
+        for (_, entry) in self.history.iter().filter(|(acknowledged, _)| *acknowledged) {
+            assert!(lines.any(|line| line == entry), "{entry:?} is missing or out of order in {text:?}");
+        }
+    }
+}
+
+async fn live(store: &MarkdownStore) -> Tried {
+    let mut tried = Tried::default();
+    for _ in 0..4 {
+        if !tried.replace(store).await {
+            tried.replace(store).await;
+        }
+        if !tried.append(store).await {
+            tried.append(store).await;
+        }
+    }
+    tried
+}
+
+async fn operations() -> u64 {
+    let faulty = FaultyDisk::new(Arc::new(disk()));
+    live(&store(faulty.clone())).await;
+    faulty.operations()
+}
+
+#[tokio::test]
+async fn whatever_fails_wherever_nothing_acknowledged_is_lost() {
+    for from in 0..operations().await {
+        for (fault, count) in Fault::ALL.into_iter().flat_map(|fault| [(fault, 1), (fault, u64::MAX)]) {
+            let memory = disk();
+            let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+            faulty.fail(fault, from, count);
+            let store = store(faulty.clone());
+            let mut tried = live(&store).await;
+            faulty.clear();
+            tried.check(&memory).await;
+            let before = store.facts(&SHARED).await.unwrap().text;
+            assert!(tried.replace(&store).await && tried.append(&store).await, "it works again, without a restart");
+            tried.check(&memory).await;
+            tried.check(&memory.after_power_cut(from)).await;
+            let kept = memory.files().remove(&Path::new(FOLDER).join("MEMORY.md.bak")).unwrap_or_default();
+            assert_eq!(String::from_utf8(kept).unwrap(), before, "{fault:?} from {from}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn whenever_the_power_goes_out_nothing_acknowledged_is_lost() {
+    for at in 0..=operations().await {
+        let memory = disk();
+        let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+        faulty.fail(Fault::Broken, at, u64::MAX);
+        let tried = live(&store(faulty)).await;
+        for cut in 0..20 {
+            tried.check(&memory.after_power_cut(at * 20 + cut)).await;
+        }
+    }
+}
