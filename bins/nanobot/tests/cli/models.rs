@@ -103,10 +103,11 @@ async fn an_unknown_provider_stops_with_what_to_try() {
 }
 
 #[tokio::test]
-async fn a_pipe_goes_on_after_a_failed_turn() {
+async fn a_pipe_goes_on_after_a_failed_turn_and_says_so_in_the_end() {
     let model = ModelServer::scripted([Reply::error(400, "no such model"), Reply::text("Fine.")]).await.unwrap();
     let run = Home::with_model(&model.base_url()).run_with_input(&["agent"], b"one\ntwo\n").await;
     assert_says(&run.stdout, &["no such model", "Fine."]);
+    assert_eq!(run.code, 1, "{}", run.stderr);
 }
 
 #[cfg(unix)]

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use nanobot_bus::{Delivery, Settle};
-use nanobot_session::MessageEntry;
+use nanobot_session::{MessageEntry, TurnOutcome};
 use nanobot_types::{
     ChatMessage, InboundMessage, MessageId, OutboundKey, OutboundKind, OutboundMessage, SessionKey, UserMessage,
 };
@@ -240,7 +240,11 @@ impl Lane {
     async fn publish(&self, answered: &[Delivery<InboundMessage>], report: TurnReport) {
         if let (Some(text), Some(first)) = (report.visible, answered.first()) {
             let key = OutboundKey { turn: report.trace, position: 0 };
-            let mut reply = OutboundMessage::in_reply_to(&first.message, key, OutboundKind::Final, text);
+            let kind = match report.ended {
+                TurnOutcome::Failed | TurnOutcome::Limited => OutboundKind::Notice,
+                TurnOutcome::Replied | TurnOutcome::Suppressed | TurnOutcome::Stopped => OutboundKind::Final,
+            };
+            let mut reply = OutboundMessage::in_reply_to(&first.message, key, kind, text);
             reply.completes = report.stream;
             if let Err(error) = self.shared.bus.publish_outbound(reply).await {
                 tracing::error!(%error, session = %self.session, "a reply could not be stored; it is recorded and comes again");
