@@ -138,7 +138,7 @@ impl System for Nanobot {
         if database.is_file() {
             match audit(&database) {
                 Ok(rows) => checkpoint.ledger = rows,
-                Err(error) => checkpoint.problem = Some(format!("state.db: {error}")),
+                Err(problem) => checkpoint.problem = Some(format!("state.db: {problem}")),
             }
         }
         checkpoint
@@ -232,13 +232,17 @@ fn steps(view: &SessionView) -> Vec<Step> {
 }
 
 /// Opens a copy of the database as a program does after a crash, and checks all of it.
-fn audit(path: &Path) -> rusqlite::Result<Vec<Row>> {
-    let connection = Connection::open(path)?;
-    let verdict: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0))?;
-    if verdict != "ok" {
-        return Err(rusqlite::Error::InvalidColumnName(verdict));
+fn audit(path: &Path) -> Result<Vec<Row>, String> {
+    let look = || -> rusqlite::Result<(String, Vec<Row>)> {
+        let connection = Connection::open(path)?;
+        let verdict = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0))?;
+        Ok((verdict, rows(&connection)?))
+    };
+    match look() {
+        Ok((verdict, rows)) if verdict == "ok" => Ok(rows),
+        Ok((verdict, _)) => Err(verdict),
+        Err(error) => Err(error.to_string()),
     }
-    rows(&connection)
 }
 
 fn rows(connection: &Connection) -> rusqlite::Result<Vec<Row>> {

@@ -1,5 +1,4 @@
 //! Thirty kills of the real gateway.
-#![expect(clippy::print_stderr, reason = "a test that cannot run says so")]
 
 use std::path::PathBuf;
 use std::sync::Arc;

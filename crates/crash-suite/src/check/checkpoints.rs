@@ -18,7 +18,7 @@ pub(super) fn check(facts: &Facts<'_>, findings: &mut Findings) {
     let mut has_owner = true;
     for event in facts.events {
         match event {
-            Event::Started { owners, racers, .. } => has_owner = !owners.is_empty() || *racers == 0,
+            Event::Started { owners, .. } => has_owner = !owners.is_empty(),
             Event::Refused { life, said, .. } if !has_owner => {
                 let what = format!("nothing starts on what is on disk: {}", brief(said));
                 findings.judge(CheckpointValidity, *life, Some(what));

@@ -94,8 +94,7 @@ fn has_reason(row: &Row) -> bool {
     matches!(row.standing, Standing::Uncertain | Standing::Failed)
 }
 
-/// A text is seen twice only if a kill fell inside its first send, and a note that was recorded as
-/// sent is seen or listed.
+/// A text is seen twice only if a kill fell inside its first send, and what counts as sent was seen.
 fn repeated_sends(facts: &Facts<'_>, findings: &mut Findings) {
     let mut first = BTreeMap::<(i64, &str), u32>::new();
     for (life, chat, text) in facts.sent.iter().filter(|(_, _, text)| Visible::of(text) != Visible::Other) {
@@ -110,17 +109,11 @@ fn repeated_sends(facts: &Facts<'_>, findings: &mut Findings) {
         findings.expect(NothingLost, *life, in_send, || format!("{text:?} was sent twice to {chat}"));
     }
     let seen: BTreeSet<&str> = first.keys().map(|(_, text)| *text).collect();
-    for row in facts.end.ledger.iter().filter(|row| !row.inbound && row.standing == Standing::Done) {
-        let call = match Visible::of(&row.text) {
-            Visible::Note(token) => marker_of_call(&token),
-            Visible::Done(_) | Visible::Told(_) => Some(row.text.clone()),
-            Visible::Other => None,
-        };
-        if call.is_some() {
-            findings.expect(NothingLost, facts.last_life, seen.contains(row.text.as_str()), || {
-                format!("{:?} counts as sent and never was", row.text)
-            });
-        }
+    let done = facts.end.ledger.iter().filter(|row| !row.inbound && row.standing == Standing::Done);
+    for row in done.filter(|row| Visible::of(&row.text) != Visible::Other) {
+        findings.expect(NothingLost, facts.last_life, seen.contains(row.text.as_str()), || {
+            format!("{:?} counts as sent and never was", row.text)
+        });
     }
 }
 
