@@ -263,7 +263,7 @@ struct MessageLine<'a> {
     inbound: Option<&'a MessageId>,
     #[serde(skip_serializing_if = "Option::is_none", rename = "_runtime")]
     runtime: Option<&'a str>,
-    #[serde(skip_serializing_if = "is_false", rename = "_continues")]
+    #[serde(skip_serializing_if = "std::ops::Not::not", rename = "_continues")]
     continues: bool,
     #[serde(flatten)]
     extra: BTreeMap<&'a str, &'a Value>,
@@ -355,15 +355,10 @@ struct MetadataLine<'a> {
     answered: &'a VecDeque<Vec<MessageId>>,
     #[serde(skip_serializing_if = "Option::is_none", rename = "_entry")]
     entry: Option<EntryField>,
-    #[serde(skip_serializing_if = "is_false", rename = "_continues")]
+    #[serde(skip_serializing_if = "std::ops::Not::not", rename = "_continues")]
     continues: bool,
     #[serde(flatten)]
     extra: &'a Map,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
-fn is_false(value: &bool) -> bool {
-    !value
 }
 
 /// Appends the line of a message to `buffer`; `continues` as in [`Parsed`].

@@ -143,9 +143,9 @@ impl<'a> BelievedLines<'a> {
                 self.ready.push_back((Line::Bad, size));
                 return Ok(());
             }
-            let is_blank = matches!(line, Line::Blank);
+            let is_between = matches!(line, Line::Blank) && !self.ready.is_empty();
             self.ready.push_back((line, size));
-            if !continues && !(is_blank && self.ready.len() > 1) {
+            if !continues && !is_between {
                 return Ok(());
             }
         }

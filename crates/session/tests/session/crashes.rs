@@ -165,3 +165,26 @@ proptest! {
         });
     }
 }
+
+/// A power cut may keep the end of an append and lose its beginning, which then reads as NULs. A
+/// line that somebody damaged takes nothing with it.
+#[tokio::test]
+async fn the_end_of_an_append_is_not_believed_behind_a_hole() {
+    let first = "{\"role\":\"user\",\"content\":\"a\"}\n";
+    let continued = "{\"role\":\"assistant\",\"content\":\"b\",\"_continues\":true}\n";
+    let last = "{\"role\":\"user\",\"content\":\"c\"}\n";
+    let hole = "\0".repeat(600);
+    for (what, between, expected) in [
+        ("whole", "{\"role\":\"user\",\"content\":\"x\"}\n".to_owned(), vec!["a", "x", "b", "c"]),
+        ("a hole in the line before", format!("{hole}tent\":\"x\"}}\n"), vec!["a", "c"]),
+        ("a hole instead of the line before", hole, vec!["a", "c"]),
+        ("a line that was edited badly", "{\"role\":\"user\",\"content\n".to_owned(), vec!["a", "b", "c"]),
+    ] {
+        let home = Home::with_file(format!("{first}{between}{continued}{last}").as_bytes());
+        let store = home.store();
+        let view = whole(&store).await;
+        assert_eq!(texts(&view), expected, "{what}");
+        store.append(&key(), view.head, vec![assistant("d")]).await.unwrap();
+        assert_eq!(texts(&whole(&home.store()).await), [&expected[..], &["d"]].concat(), "{what}");
+    }
+}
