@@ -118,7 +118,7 @@ fn world_for(row: &Row) -> World {
     world.policy = RetryPolicy {
         pauses: vec![Duration::from_millis(1); 2],
         longest_pause: Duration::from_secs(5),
-        idle: Duration::from_millis(400),
+        idle: Duration::from_millis(1500),
         total: Duration::from_secs(30),
     };
     if row.outcome() == "error_bounded" {
