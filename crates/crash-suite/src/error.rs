@@ -35,6 +35,9 @@ pub enum SuiteError {
         /// What it did.
         what: String,
     },
+    /// The system gives no threads.
+    #[error("cannot start threads for the fakes")]
+    Threads(#[source] io::Error),
     /// A fake could not be started.
     #[error("a fake of the outside world failed")]
     World(#[from] TestkitError),

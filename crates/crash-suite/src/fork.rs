@@ -14,13 +14,14 @@ use crate::history::Continuation;
 use crate::process::{Process, Start};
 use crate::round::{REST_LIMIT, is_at_rest, wait_until};
 use crate::system::System;
-use crate::world::World;
+use crate::world::{Stage, World};
 
 const COPIES: usize = 2;
 
 /// Lets copies of the home go on until they rest. Nobody may run on it. `chats` are those that
 /// people have written in.
 pub(crate) async fn fork(
+    stage: &Stage,
     system: &Arc<dyn System>,
     home: &Path,
     chats: &[i64],
@@ -30,15 +31,20 @@ pub(crate) async fn fork(
     let mut copies = Vec::new();
     for _ in 0..COPIES {
         copy_folder(&kept, home).map_err(SuiteError::file("copy", &kept))?;
-        copies.push(go_on(system, home, chats).await?);
+        copies.push(go_on(stage, system, home, chats).await?);
         remove_folder(home).map_err(SuiteError::file("remove", home))?;
     }
     fs::rename(&kept, home).map_err(SuiteError::file("move", &kept))?;
     Ok(copies)
 }
 
-async fn go_on(system: &Arc<dyn System>, home: &Path, chats: &[i64]) -> Result<Continuation, SuiteError> {
-    let world = World::start(Arc::clone(system), None).await?;
+async fn go_on(
+    stage: &Stage,
+    system: &Arc<dyn System>,
+    home: &Path,
+    chats: &[i64],
+) -> Result<Continuation, SuiteError> {
+    let world = World::start(stage, Arc::clone(system), None).await?;
     world.open_chats(chats.iter().copied()).await?;
     system.prepare(home, &world.endpoints())?;
     let mut process = Process::spawn(&**system, home, home.with_extension("copy.log"))?;

@@ -17,7 +17,7 @@ use crate::process::{Process, Start};
 use crate::random::Random;
 use crate::script::{PLAN_COUNT, marker, markers, order};
 use crate::system::{Row, Standing, System};
-use crate::world::World;
+use crate::world::{Stage, World};
 
 /// How long everything may take to come to rest.
 pub(crate) const REST_LIMIT: Duration = Duration::from_secs(30);
@@ -56,8 +56,8 @@ pub(crate) struct RoundPlan {
 }
 
 /// Runs a round and leaves its evidence in its folder.
-pub(crate) async fn run_round(system: Arc<dyn System>, plan: &RoundPlan) -> Result<(), SuiteError> {
-    let mut round = Round::begin(system, plan).await?;
+pub(crate) async fn run_round(stage: Arc<Stage>, system: Arc<dyn System>, plan: &RoundPlan) -> Result<(), SuiteError> {
+    let mut round = Round::begin(stage, system, plan).await?;
     round.measure().await?;
     for _ in 0..plan.kills {
         round.live_and_die().await?;
@@ -67,6 +67,7 @@ pub(crate) async fn run_round(system: Arc<dyn System>, plan: &RoundPlan) -> Resu
 }
 
 struct Round {
+    stage: Arc<Stage>,
     system: Arc<dyn System>,
     folder: PathBuf,
     home: PathBuf,
@@ -83,15 +84,16 @@ struct Round {
 }
 
 impl Round {
-    async fn begin(system: Arc<dyn System>, plan: &RoundPlan) -> Result<Self, SuiteError> {
+    async fn begin(stage: Arc<Stage>, system: Arc<dyn System>, plan: &RoundPlan) -> Result<Self, SuiteError> {
         let home = plan.folder.join("home");
         fs::create_dir_all(&home).map_err(SuiteError::file("create", &home))?;
         let history = Arc::new(History::create(&plan.folder.join(HISTORY))?);
         history.add(|_| Event::Round { seed: plan.seed, round: plan.number });
-        let world = World::start(Arc::clone(&system), Some(Arc::clone(&history))).await?;
+        let world = World::start(&stage, Arc::clone(&system), Some(Arc::clone(&history))).await?;
         world.open_chats(CHATS).await?;
         system.prepare(&home, &world.endpoints())?;
         Ok(Self {
+            stage,
             system,
             folder: plan.folder.clone(),
             home,
@@ -252,7 +254,7 @@ impl Round {
         self.open.retain(|marker, _| !is_settled(&ledger, marker));
         if !self.open.is_empty() && self.random.one_in(FORK) {
             let chats: Vec<i64> = CHATS.collect();
-            let copies = fork(&self.system, &self.home, &chats).await?;
+            let copies = fork(&self.stage, &self.system, &self.home, &chats).await?;
             self.history.add(|life| Event::Forked { life, copies });
         }
         self.life += 1;

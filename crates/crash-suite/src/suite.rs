@@ -16,6 +16,7 @@ use crate::progress::Progress;
 use crate::report::Report;
 use crate::round::{RoundPlan, run_round};
 use crate::system::System;
+use crate::world::Stage;
 
 /// Kills in one home. More of them make sessions longer, fewer make runs spread better.
 const KILLS_PER_ROUND: u32 = 25;
@@ -47,14 +48,15 @@ pub async fn run(
     mut tell: impl FnMut(&Report),
 ) -> Result<Report, SuiteError> {
     let mut progress = Progress::open(options.resume.as_deref(), options.seed)?;
+    let stage = Arc::new(Stage::open().map_err(SuiteError::Threads)?);
     let tasks = TaskTracker::new();
     let rounds: Vec<RoundPlan> = plans(options).filter(|plan| !progress.is_done(plan.number)).collect();
     let mut waiting = rounds.into_iter();
     let mut running = FuturesUnordered::new();
     let begin = |plan: RoundPlan| {
-        let (system, round) = (Arc::clone(&system), plan.number);
+        let (stage, system, round) = (Arc::clone(&stage), Arc::clone(&system), plan.number);
         let keep = options.keep;
-        let task = tasks.spawn(async move { judge(system, plan, keep).await });
+        let task = tasks.spawn(async move { judge(stage, system, plan, keep).await });
         async move { (round, task.await.unwrap_or(Err(SuiteError::Panicked { round }))) }
     };
     running.extend(waiting.by_ref().take(options.jobs.max(1)).map(begin));
@@ -77,9 +79,9 @@ fn plans(options: &Options) -> impl Iterator<Item = RoundPlan> + '_ {
     })
 }
 
-async fn judge(system: Arc<dyn System>, plan: RoundPlan, keep: bool) -> Result<Report, SuiteError> {
+async fn judge(stage: Arc<Stage>, system: Arc<dyn System>, plan: RoundPlan, keep: bool) -> Result<Report, SuiteError> {
     prepare(&plan.folder)?;
-    run_round(Arc::clone(&system), &plan).await?;
+    run_round(stage, Arc::clone(&system), &plan).await?;
     let evidence = Evidence::read(&*system, &plan.folder).await?;
     let report = check(&*system, &evidence);
     if report.is_clean() && !keep {

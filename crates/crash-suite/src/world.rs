@@ -1,6 +1,7 @@
 //! The world outside the program: a chat platform and a model that outlive it.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,10 +9,38 @@ use nanobot_testkit::telegram::{Incoming, Person, Pushed, TOKEN};
 use nanobot_testkit::{ModelServer, TelegramFake, TestkitError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::runtime::{Builder, Runtime};
+use tokio_util::task::TaskTracker;
 
 use crate::history::{Event, History};
 use crate::script::{SINK, answer, chat_of_request};
 use crate::system::{Endpoints, System};
+
+/// Threads that the fakes have for themselves: what a process sent before it died is read before
+/// the next one speaks, whatever else the suite is busy with.
+#[derive(Debug)]
+pub(crate) struct Stage(Option<Runtime>);
+
+impl Stage {
+    pub(crate) fn open() -> io::Result<Self> {
+        Builder::new_multi_thread().worker_threads(2).enable_all().build().map(|runtime| Self(Some(runtime)))
+    }
+
+    /// Runs something there, with everything that it starts.
+    async fn run<T: Send + 'static>(&self, act: impl Future<Output = io::Result<T>> + Send + 'static) -> io::Result<T> {
+        let Some(runtime) = &self.0 else { return Err(io::ErrorKind::NotConnected.into()) };
+        TaskTracker::new().spawn_on(act, runtime.handle()).await.map_err(io::Error::other)?
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        // It may be dropped where nothing may block.
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
 
 /// Both fakes of a round, or of a fork.
 #[derive(Debug)]
@@ -33,7 +62,16 @@ struct Seen {
 
 impl World {
     /// Starts both; what they see goes into the history if there is one.
-    pub(crate) async fn start(system: Arc<dyn System>, history: Option<Arc<History>>) -> Result<Self, TestkitError> {
+    pub(crate) async fn start(
+        stage: &Stage,
+        system: Arc<dyn System>,
+        history: Option<Arc<History>>,
+    ) -> Result<Self, TestkitError> {
+        let world = stage.run(async move { Self::open(system, history).await.map_err(io::Error::other) });
+        world.await.map_err(TestkitError::Listen)
+    }
+
+    async fn open(system: Arc<dyn System>, history: Option<Arc<History>>) -> Result<Self, TestkitError> {
         let telegram = TelegramFake::start().await?;
         let asked = Arc::new(Mutex::new(BTreeMap::<String, Vec<String>>::new()));
         let (notes, record) = (Arc::clone(&asked), history.clone());
@@ -120,7 +158,7 @@ fn person(chat: i64) -> Person {
 }
 
 /// Confirms every update below an offset, as a poll of the bot does.
-async fn confirm_updates(address: SocketAddr, offset: i64) -> std::io::Result<()> {
+async fn confirm_updates(address: SocketAddr, offset: i64) -> io::Result<()> {
     let mut stream = TcpStream::connect(address).await?;
     let request = format!(
         "GET /bot{TOKEN}/getUpdates?offset={offset}&timeout=0 HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
