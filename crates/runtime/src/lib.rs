@@ -44,6 +44,8 @@ use std::sync::Arc;
 use nanobot_config::Config;
 use nanobot_session::{JsonlStore, SessionPaths, SessionStore};
 
+use crate::settings::SessionsConfig;
+
 /// Where the gateway of a home listens for other commands.
 fn control_socket(config: &Config) -> PathBuf {
     config.paths().data_dir.join(nanobot_control::SOCKET)
@@ -52,9 +54,11 @@ fn control_socket(config: &Config) -> PathBuf {
 /// The sessions of a configuration's workspace.
 ///
 /// # Errors
-/// [`RuntimeError::Config`] when the workspace cannot be told.
+/// [`RuntimeError::Config`] when the workspace cannot be told, or `sessions` cannot be used.
 pub fn session_store(config: &Config) -> Result<Arc<dyn SessionStore>, RuntimeError> {
     let paths = config.paths();
     let workspace = config.workspace()?;
-    Ok(Arc::new(JsonlStore::new(SessionPaths::discover(&workspace, &paths.data_dir, &paths.home))))
+    let settings: SessionsConfig = config.section("sessions")?;
+    let sessions = SessionPaths::discover(&workspace, &paths.data_dir, &paths.home);
+    Ok(Arc::new(JsonlStore::new(sessions).with_durability(settings.durability)))
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::RetentionSettings;
 use crate::model::ProviderSection;
 use crate::platforms;
-use crate::settings::{AgentDefaults, SkillsConfig};
+use crate::settings::{AgentDefaults, SessionsConfig, SkillsConfig};
 
 /// What the command line says about the configuration.
 #[derive(Clone, Debug, Default)]
@@ -71,6 +71,7 @@ fn schema() -> Result<Schema, ConfigError> {
         .variants("channels", "kind", channel_sections(&DeliverySettings::default()))?
         .section("tools", &ToolsConfig::default())?
         .section("gateway", &ServerConfig::default())?
+        .section("sessions", &SessionsConfig::default())?
         .section("skills", &SkillsConfig::default())?
         .section("retention", &RetentionSettings::default())
 }
@@ -91,6 +92,8 @@ fn channel_sections(delivery: &DeliverySettings) -> Vec<(&'static str, Value)> {
 
 #[cfg(test)]
 mod tests {
+    use nanobot_session::Durability;
+
     use super::*;
 
     #[test]
@@ -102,5 +105,23 @@ mod tests {
         assert_eq!(config.section::<ToolsConfig>("tools").unwrap(), ToolsConfig::default());
         assert_eq!(config.section::<DeliverySettings>("channels").unwrap(), DeliverySettings::default());
         assert_eq!(config.section::<SkillsConfig>("skills").unwrap(), SkillsConfig::default());
+    }
+
+    #[test]
+    fn the_durability_of_sessions_is_one_of_two_words() {
+        let load = |word: Option<&str>| {
+            let environment = Environment::new([], Some("/nowhere".into()), "/".into());
+            let overrides = word.map(|word| ("sessions.durability".to_owned(), word.to_owned()));
+            let options = LoadOptions { overrides: overrides.into_iter().collect(), ..LoadOptions::default() };
+            load_in(environment, &options).unwrap()
+        };
+        for (word, durability) in
+            [(None, Durability::Disk), (Some("disk"), Durability::Disk), (Some("os"), Durability::Os)]
+        {
+            let sessions = load(word).section::<SessionsConfig>("sessions").unwrap();
+            assert_eq!(sessions, SessionsConfig { durability });
+        }
+        let error = crate::session_store(&load(Some("never"))).unwrap_err().to_string();
+        assert!(error.contains("sessions.durability"), "{error}");
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use nanobot_agent_core::TurnOptions;
 use nanobot_provider::Generation;
+use nanobot_session::Durability;
 use serde::{Deserialize, Serialize};
 
 /// `agents.defaults`.
@@ -80,6 +81,14 @@ impl AgentDefaults {
             reasoning_effort: self.reasoning_effort.clone(),
         }
     }
+}
+
+/// `sessions`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct SessionsConfig {
+    /// What a recorded step survives: `disk` a power cut, `os` a crash of the process.
+    pub durability: Durability,
 }
 
 /// `skills`.

@@ -1,6 +1,7 @@
 //! Sessions as JSON Lines files that the Python program reads and writes too.
 //!
-//! Decision: a file is only ever appended to, one write and one sync per [`SessionStore::append`].
+//! Decision: a file is only ever appended to, one write and one sync per [`SessionStore::append`]
+//! (no sync with [`Durability::Os`]).
 //! What is broken in it stays where it is and is passed over; a line that a crash cut off is
 //! copied aside and ended, so that the next one stands on its own. What is known of a session is
 //! remembered as long as its file is as it was left, and read again when anything else touched it.
@@ -24,7 +25,7 @@ use crate::paths::{Location, SessionPaths};
 use crate::scan::{self, Ending};
 use crate::slots::Slots;
 use crate::state::State;
-use crate::{Entry, ReadFrom, Seq, SessionError, SessionInfo, SessionStore, SessionView};
+use crate::{Durability, Entry, ReadFrom, Seq, SessionError, SessionInfo, SessionStore, SessionView};
 
 /// Sessions in the folders of [`SessionPaths`], one JSON Lines file each.
 ///
@@ -41,6 +42,7 @@ use crate::{Entry, ReadFrom, Seq, SessionError, SessionInfo, SessionStore, Sessi
 pub struct JsonlStore {
     shared: Arc<Shared>,
     slots: Slots<Slot>,
+    durability: Durability,
 }
 
 #[derive(Debug)]
@@ -83,7 +85,14 @@ impl JsonlStore {
     #[must_use]
     pub fn on(disk: Arc<dyn Disk>, paths: SessionPaths) -> Self {
         let shared = Shared { disk, paths, bytes_read: AtomicU64::new(0), folders: NewFolders::default() };
-        Self { shared: Arc::new(shared), slots: Slots::default() }
+        Self { shared: Arc::new(shared), slots: Slots::default(), durability: Durability::default() }
+    }
+
+    /// The same with another promise about appends, instead of [`Durability::Disk`].
+    #[must_use]
+    pub fn with_durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
     }
 
     /// Bytes of session files read so far, to hold the promise of [`ReadFrom::Cursor`] against.
@@ -102,7 +111,9 @@ impl JsonlStore {
         let mut slot = self.slots.lock(key).await;
         let shared = self.shared.clone();
         let owned = key.clone();
-        let done = tokio::task::spawn_blocking(move || work(&Session { key: &owned, shared: &shared }, &mut slot));
+        let durability = self.durability;
+        let done =
+            tokio::task::spawn_blocking(move || work(&Session { key: &owned, shared: &shared, durability }, &mut slot));
         done.await.map_err(|error| SessionError::Io {
             key: key.clone(),
             action: "reach",
@@ -136,6 +147,7 @@ impl SessionStore for JsonlStore {
 struct Session<'a> {
     key: &'a SessionKey,
     shared: &'a Shared,
+    durability: Durability,
 }
 
 impl Session<'_> {
@@ -200,7 +212,7 @@ impl Session<'_> {
         }
         // Until the write is known to have worked, nothing is known.
         slot.known = None;
-        nanobot_disk::append(&mut *file, &bytes, length).map_err(failed)?;
+        self.durability.append(&mut *file, &bytes, length).map_err(failed)?;
         if let Ok(stamp) = file.stamp() {
             known.stamp = stamp;
             slot.known = Some(known.clone());

@@ -6,6 +6,7 @@
 //! program calls `last_consolidated`.
 
 mod display;
+mod durability;
 mod entry;
 mod error;
 mod files;
@@ -25,6 +26,7 @@ mod tail;
 mod timestamp;
 
 pub use display::visible_text;
+pub use durability::Durability;
 pub use entry::{Entry, MessageEntry, Record, Seq, TurnEnd, TurnOutcome};
 pub use error::SessionError;
 pub use fork::{branch, fork};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use nanobot_disk::Disk;
 use nanobot_session::{
-    Entry, JsonlStore, ReadFrom, Seq, SessionError, SessionPaths, SessionStore as _, SessionView, replay,
+    Durability, Entry, JsonlStore, ReadFrom, Seq, SessionError, SessionPaths, SessionStore as _, SessionView, replay,
 };
 use nanobot_testkit::{Fault, FaultyDisk, MemoryDisk};
 use serde_json::json;
@@ -164,6 +164,16 @@ async fn whatever_fails_wherever_nothing_acknowledged_is_lost() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn without_syncs_an_append_costs_one_operation_less_and_is_there_after_a_crash_of_the_process() {
+    let memory = disk();
+    let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+    let history = live(&store(faulty.clone()).with_durability(Durability::Os)).await;
+    assert!(history.0.values().flatten().all(|(acknowledged, _)| *acknowledged));
+    assert_eq!(faulty.operations() + script().len() as u64, operations().await);
+    history.check_all(&store(memory)).await;
 }
 
 #[tokio::test]
