@@ -55,8 +55,6 @@ pub struct OnboardReport {
     pub workspace: PathBuf,
     /// Files that were made in it.
     pub created: Vec<PathBuf>,
-    /// What was found in a home of the Python program.
-    pub first_visit: Option<FirstVisit>,
 }
 
 /// What [`onboard`] would do.
@@ -67,12 +65,19 @@ pub fn plan_onboarding(config: &Config) -> Result<OnboardPlan, RuntimeError> {
     Ok(OnboardPlan { report: ImportReport::new(config)?, exists: config.has_file(), workspace: config.workspace()? })
 }
 
-/// Writes the configuration and prepares the workspace it names.
+/// Writes the configuration and prepares the workspace it names. Before that, on the first visit,
+/// `on_visit` is told what was found in a home of the Python program.
 ///
 /// # Errors
 /// [`RuntimeError::Config`] when the file cannot be written, [`RuntimeError::Workspace`].
-pub async fn onboard(config: &Config, mode: OnboardMode) -> Result<OnboardReport, RuntimeError> {
-    let first_visit = FirstVisit::pay(config).await?;
+pub async fn onboard(
+    config: &Config,
+    mode: OnboardMode,
+    on_visit: impl FnOnce(&FirstVisit),
+) -> Result<OnboardReport, RuntimeError> {
+    if let Some(visit) = FirstVisit::pay(config).await? {
+        on_visit(&visit);
+    }
     let mut draft = config.draft();
     if mode == OnboardMode::Overwrite {
         for key in root_keys(&draft.text()) {
@@ -90,7 +95,7 @@ pub async fn onboard(config: &Config, mode: OnboardMode) -> Result<OnboardReport
         _ => (false, None),
     };
     let config_file = config.paths().config_file.clone();
-    Ok(OnboardReport { config_file, backup, written, workspace, created, first_visit })
+    Ok(OnboardReport { config_file, backup, written, workspace, created })
 }
 
 fn root_keys(text: &str) -> Vec<String> {

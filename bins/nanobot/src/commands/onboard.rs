@@ -4,7 +4,7 @@ use std::io::{self, BufRead as _};
 use std::process::ExitCode;
 
 use nanobot_config::Config;
-use nanobot_runtime::{LoadOptions, OnboardMode, OnboardReport, load, plan_onboarding};
+use nanobot_runtime::{FirstVisit, LoadOptions, OnboardMode, OnboardReport, load, plan_onboarding};
 
 use super::block_on;
 use crate::arguments::OnboardArguments;
@@ -23,7 +23,8 @@ pub(crate) fn onboard(options: &LoadOptions, arguments: &OnboardArguments) -> Re
         return Ok(ExitCode::SUCCESS);
     }
     let mode = mode(&config, arguments)?;
-    let report = block_on(async { Ok(nanobot_runtime::onboard(&config, mode).await?) })?;
+    let tell = |visit: &FirstVisit| output::note(&visit.to_string());
+    let report = block_on(async { Ok(nanobot_runtime::onboard(&config, mode, tell).await?) })?;
     output::write(&describe(&report))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -47,7 +48,6 @@ fn mode(config: &Config, arguments: &OnboardArguments) -> Result<OnboardMode, Fa
 
 fn describe(report: &OnboardReport) -> String {
     let mut lines = Vec::new();
-    lines.extend(report.first_visit.as_ref().map(ToString::to_string));
     let file = report.config_file.display();
     lines.push(if report.written { format!("✓ Wrote {file}") } else { format!("✓ {file} needed nothing") });
     lines.extend(report.backup.as_ref().map(|backup| format!("  The file as it was: {}", backup.display())));

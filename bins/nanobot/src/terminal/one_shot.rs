@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nanobot_config::Config;
-use nanobot_runtime::{TerminalEvent, TerminalOptions, ask};
+use nanobot_runtime::{FirstVisit, ModelChoice, TerminalEvent, TerminalOptions, ask};
 
 use super::model_notice;
 use super::stream::Style;
@@ -33,14 +33,17 @@ pub(crate) async fn ask_once(
     let lock = |screen: &Mutex<Screen>, event: &TerminalEvent| {
         screen.lock().unwrap_or_else(PoisonError::into_inner).show(event);
     };
-    let on_model = |model: &nanobot_runtime::ModelChoice| {
+    let on_start = |model: &ModelChoice, visit: Option<&FirstVisit>| {
+        if let Some(visit) = visit {
+            output::note(&visit.to_string());
+        }
         if let Some(notice) = model_notice(model) {
             output::note(&notice);
         }
         shown.lock().unwrap_or_else(PoisonError::into_inner).wait();
     };
     let watched = Arc::clone(&screen);
-    let asked = ask(config, options, text, on_model, move |event| lock(&watched, &event));
+    let asked = ask(config, options, text, on_start, move |event| lock(&watched, &event));
     let outcome = tokio::select! {
         outcome = asked => outcome,
         code = signals.next() => {
@@ -51,9 +54,6 @@ pub(crate) async fn ask_once(
     let mut screen = screen.lock().unwrap_or_else(PoisonError::into_inner);
     screen.clear();
     let answer = outcome?;
-    if let Some(visit) = &answer.first_visit {
-        output::note(&visit.to_string());
-    }
     if let Some(text) = answer.text {
         screen.show(&TerminalEvent::Reply { text, streamed: answer.streamed, ok: answer.ok });
     }

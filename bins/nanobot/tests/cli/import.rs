@@ -75,3 +75,12 @@ async fn a_conversation_goes_on_and_everything_is_kept() {
     assert_eq!(again.stdout, "Yes.\n");
     assert!(!again.stderr.contains("sessions: 1"), "the report comes once: {}", again.stderr);
 }
+
+#[tokio::test]
+async fn onboarding_tells_what_it_found_before_it_writes() {
+    let home = python_home("http://127.0.0.1:1/v1");
+    let run = home.run(&["onboard", "--refresh"]).await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_says(&run.stderr, &["sessions: 1", "config.json.bak-"]);
+    assert_says(&run.stdout, &["Wrote"]);
+}

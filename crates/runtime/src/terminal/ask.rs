@@ -28,8 +28,6 @@ pub struct Answer {
     pub ok: bool,
     /// Whether its pieces were shown before.
     pub streamed: bool,
-    /// What was found in a home of the Python program, on the first visit.
-    pub first_visit: Option<FirstVisit>,
 }
 
 /// Who is told what happens while a question is answered.
@@ -59,7 +57,8 @@ impl Outbox for DirectOutbox {
 }
 
 /// Asks one question: the gateway that has the home, or an assistant of its own where none runs.
-/// `on_model` is told who answers before anything is asked.
+/// Before anything is asked, or written into the workspace, `on_start` is told who answers, and
+/// on the first visit what was found in a home of the Python program.
 ///
 /// # Errors
 /// As [`Terminal::start`](super::Terminal::start).
@@ -67,11 +66,11 @@ pub async fn ask(
     config: &Config,
     options: TerminalOptions,
     text: &str,
-    on_model: impl FnOnce(&ModelChoice),
+    on_start: impl FnOnce(&ModelChoice, Option<&FirstVisit>),
     on_event: impl Fn(TerminalEvent) + Send + Sync + 'static,
 ) -> Result<Answer, RuntimeError> {
     if let Some(client) = gateway::of(config, &options).await {
-        on_model(&ModelChoice::of_gateway(client.about().model.clone()));
+        on_start(&ModelChoice::of_gateway(client.about().model.clone()), None);
         return ask_gateway(&client, &options.session, text, on_event).await;
     }
     let first_visit = FirstVisit::pay(config).await?;
@@ -79,7 +78,7 @@ pub async fn ask(
     let on_event: OnEvent = Arc::new(on_event);
     let outbox = DirectOutbox { channel: channel.clone(), chat: chat_id.clone(), on_event: on_event.clone() };
     let model = model::choose(config, options.demo).await?;
-    on_model(&model);
+    on_start(&model, first_visit.as_ref());
     let assistant = Assistant::build(config, model, Arc::new(outbox), EventFeed::new())?;
     let observer = Arc::new(move |signal: Signal| {
         on_event(match signal {
@@ -96,7 +95,6 @@ pub async fn ask(
         text: report.visible,
         ok: matches!(report.ended, TurnOutcome::Replied | TurnOutcome::Suppressed),
         streamed: report.stream.is_some(),
-        first_visit,
     })
 }
 
@@ -114,14 +112,14 @@ async fn ask_gateway(
         let told = if is_told_by_tool && has_ended {
             match tokio::time::timeout(LATE_REPORT, next).await {
                 Ok(told) => told?,
-                Err(_) => return Ok(Answer { text: None, ok: true, streamed: false, first_visit: None }),
+                Err(_) => return Ok(Answer { text: None, ok: true, streamed: false }),
             }
         } else {
             next.await?
         };
         match told {
             Told::Event { event: TerminalEvent::Reply { text, streamed, ok }, is_answer: true } => {
-                return Ok(Answer { text: Some(text), ok, streamed, first_visit: None });
+                return Ok(Answer { text: Some(text), ok, streamed });
             }
             Told::Event { event, .. } => {
                 is_told_by_tool |= matches!(event, TerminalEvent::Reply { .. });
