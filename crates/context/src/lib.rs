@@ -5,8 +5,11 @@
 //! stand behind the newest message ([`runtime_block`]), and images are read from disk into the
 //! same bytes at every request ([`ContextBuilder::render`]).
 //!
-//! It neither stores conversations nor counts what a request costs, and it never fails: what
-//! cannot be read is said in the prompt, because the model can tell the person.
+//! What a request costs is estimated here too ([`estimate_tokens`] and its neighbours), because the
+//! same code knows what a request shows.
+//!
+//! It stores no conversations, and it never fails: what cannot be read is said in the prompt,
+//! because the model can tell the person.
 
 mod bootstrap;
 mod builder;
@@ -32,4 +35,4 @@ pub use runtime::{RUNTIME_CLOSE, RUNTIME_OPEN, runtime_block, zone_label};
 pub use settings::ContextSettings;
 pub use skill::{Skill, discover_skills};
 pub use template::sync_templates;
-pub use token::estimate_tokens;
+pub use token::{Calibrator, estimate_message, estimate_tokens, estimate_tools};

@@ -1,37 +1,14 @@
-//! A rough count of tokens, for budgets where no vendor has counted yet.
+//! How many tokens a request takes, before a vendor counts it.
+//!
+//! Decision: no vocabulary is shipped. What a tokenizer would say is estimated from the kinds of
+//! characters ([`estimate_tokens`]), and every count that comes back from a vendor corrects the
+//! estimates of that model and of that session ([`Calibrator`]). The price: the first request of
+//! a new model may be off by a quarter, which the reserve of the budget covers.
 
-/// About how many tokens a text takes: one for each Chinese, Japanese or Korean character and one
-/// for every four others. At least 1 for a text that is not empty.
-#[must_use]
-pub fn estimate_tokens(text: &str) -> usize {
-    // Whole conversations are counted before each call, and most of them are plain.
-    if text.is_ascii() {
-        return text.len().div_ceil(4);
-    }
-    let (wide, narrow) =
-        text.chars().fold(
-            (0_usize, 0_usize),
-            |(wide, narrow), character| {
-                if is_cjk(character) { (wide + 1, narrow) } else { (wide, narrow + 1) }
-            },
-        );
-    wide + narrow.div_ceil(4)
-}
+mod calibration;
+mod message;
+mod text;
 
-fn is_cjk(character: char) -> bool {
-    matches!(character,
-        '\u{1100}'..='\u{11ff}' | '\u{2e80}'..='\u{d7ff}' | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}' | '\u{20000}'..='\u{3ffff}')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn latin_is_quartered_and_cjk_counts_whole() {
-        for (text, tokens) in [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("你好", 2), ("안녕 hi", 3), ("🐈", 1)]
-        {
-            assert_eq!(estimate_tokens(text), tokens, "{text}");
-        }
-    }
-}
+pub use calibration::Calibrator;
+pub use message::{estimate_message, estimate_tools};
+pub use text::estimate_tokens;

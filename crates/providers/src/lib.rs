@@ -30,5 +30,5 @@ pub use key::{ApiKey, KeyError};
 pub use render::{Rendered, render};
 pub use table::{
     CUSTOM, DEMO, Kind, ModelRule, ProviderSpec, Quirks, Section, SelectError, Selection, TABLE, Thinking, Wire,
-    select, wire_model,
+    context_window, select, wire_model,
 };

@@ -6,10 +6,12 @@
 
 mod entries;
 mod select;
+mod window;
 mod wire_model;
 
 pub use entries::{CUSTOM, DEMO, TABLE};
 pub use select::{Section, SelectError, Selection, select};
+pub use window::context_window;
 pub use wire_model::wire_model;
 
 /// The protocol that a vendor speaks.
