@@ -7,8 +7,11 @@ use nanobot_types::{SessionKey, Transcript};
 
 use crate::image::PictureCache;
 use crate::skill::{active_skills, discover_skills, skill_list};
-use crate::snapshot::Snapshots;
-use crate::{ContextSettings, FrozenPart, Rendered, SystemPrompt, bootstrap, identity, recall, render};
+use crate::snapshot::{Found, Snapshots};
+use crate::{
+    ContextSettings, Epoch, FrozenPart, NoNotes, Note, PromptStore, Rendered, Renewal, Renewed, SessionFacts,
+    SystemPrompt, bootstrap, identity, recall, render,
+};
 
 /// Everything a model is told beside the conversation. One per assistant, shared by all turns.
 #[derive(Debug)]
@@ -16,6 +19,7 @@ pub struct ContextBuilder {
     settings: Arc<ContextSettings>,
     memory: Arc<dyn MemoryStore>,
     snapshots: Snapshots,
+    notes: Arc<dyn PromptStore>,
     pictures: Arc<Mutex<PictureCache>>,
 }
 
@@ -30,19 +34,53 @@ struct Files {
 impl ContextBuilder {
     /// A builder for one workspace. Reads nothing yet.
     pub fn new(settings: ContextSettings, memory: Arc<dyn MemoryStore>) -> Self {
-        let snapshots = Snapshots::new(settings.sessions_kept, settings.cold_after);
+        let snapshots = Snapshots::new(settings.sessions_kept, settings.cold_after, settings.digest());
         let pictures = Arc::new(Mutex::new(PictureCache::new(settings.image_cache_bytes)));
-        Self { settings: Arc::new(settings), memory, snapshots, pictures }
+        Self { settings: Arc::new(settings), memory, snapshots, notes: Arc::new(NoNotes), pictures }
     }
 
-    /// The prompt of a session: the same value, and so the same bytes, at every call until the
-    /// session is renewed, falls silent for [`ContextSettings::cold_after`], or is pushed out by
-    /// others. Never fails: what cannot be read is said in the prompt.
+    /// The same with a store, so that sessions keep their prompts over a restart.
+    #[must_use]
+    pub fn with_notes(mut self, notes: Arc<dyn PromptStore>) -> Self {
+        self.notes = notes;
+        self
+    }
+
+    /// What is kept of prompts from one process to the next.
+    #[must_use]
+    pub fn notes(&self) -> &Arc<dyn PromptStore> {
+        &self.notes
+    }
+
+    /// The prompt that a session has now, whatever its log says; see [`Self::epoch`].
     pub async fn system(&self, session: &SessionKey) -> Arc<SystemPrompt> {
-        match self.snapshots.warm(session) {
-            Some(prompt) => prompt,
-            None => self.snapshots.keep(session, self.build().await),
+        self.epoch(session, SessionFacts::default()).await.prompt
+    }
+
+    /// The prompt of a session: the same value, and so the same bytes, at every call and in every
+    /// process until the session is renewed, its conversation begins elsewhere, it was silent for
+    /// [`ContextSettings::cold_after`], or the settings change. Never fails: what cannot be read
+    /// is said in the prompt.
+    pub async fn epoch(&self, session: &SessionKey, facts: SessionFacts) -> Epoch {
+        let mut found = self.snapshots.find(session, facts);
+        if matches!(found, Found::Nothing)
+            && let Some(saved) = self.notes.load(session, Note::Prompt).await
+        {
+            self.snapshots.take_back(session, &saved);
+            found = self.snapshots.find(session, facts);
         }
+        let (older, why) = match found {
+            Found::Warm(prompt) => return Epoch { prompt, renewed: None },
+            Found::Stale(older, why) => (Some(older), why),
+            Found::Nothing => (None, Renewal::Unknown),
+        };
+        let prompt = self.snapshots.keep(session, self.build().await, facts);
+        if let Some(content) = self.snapshots.to_save(session) {
+            self.notes.save(session, Note::Prompt, content).await;
+        }
+        let difference = older.and_then(|older| prompt.difference(&older));
+        tracing::debug!(%session, ?why, ?difference, "the prompt of a session was built");
+        Epoch { prompt, renewed: Some(Renewed { why, difference }) }
     }
 
     /// Begins a new epoch for a session, as a reset or a compaction does: its next prompt is

@@ -13,6 +13,8 @@
 
 mod bootstrap;
 mod builder;
+mod digest;
+mod epoch;
 mod error;
 mod identity;
 mod image;
@@ -24,15 +26,19 @@ mod runtime;
 mod settings;
 mod skill;
 mod snapshot;
+mod store;
 mod template;
 mod token;
 
 pub use builder::ContextBuilder;
+pub use digest::Digest;
+pub use epoch::{Epoch, Renewal, Renewed, SessionFacts};
 pub use error::ContextError;
 pub use prompt::{Difference, EpochPart, FrozenPart, Section, Stability, SystemPrompt};
 pub use render::Rendered;
 pub use runtime::{RUNTIME_CLOSE, RUNTIME_OPEN, runtime_block, zone_label};
 pub use settings::ContextSettings;
 pub use skill::{Skill, discover_skills};
+pub use store::{NoNotes, Note, PromptFiles, PromptStore};
 pub use template::sync_templates;
 pub use token::{Calibrator, estimate_message, estimate_tokens, estimate_tools};

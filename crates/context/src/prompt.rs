@@ -5,13 +5,17 @@
 //! behind the newest message. A prefix that a vendor has cached thus breaks only where an epoch
 //! ends.
 
+use std::borrow::Cow;
 use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 /// What stands between two sections.
 const SEPARATOR: &str = "\n\n---\n\n";
 
 /// How long a section stays as it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Stability {
     /// For the life of a session.
     Frozen,
@@ -22,10 +26,10 @@ pub enum Stability {
 }
 
 /// A part of a prompt.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Section {
     /// What it is, in a word, for reports.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// How long it stays as it is.
     pub stability: Stability,
     /// Its text.
@@ -54,7 +58,7 @@ struct Sections(Vec<Section>);
 impl Sections {
     fn with(mut self, name: &'static str, stability: Stability, text: String) -> Self {
         if !text.is_empty() {
-            self.0.push(Section { name, stability, text });
+            self.0.push(Section { name: Cow::Borrowed(name), stability, text });
         }
         self
     }
@@ -90,29 +94,22 @@ impl EpochPart {
     /// The prompt.
     #[must_use]
     pub fn finish(self) -> SystemPrompt {
-        let Sections(sections) = self.0;
-        let texts: Vec<&str> = sections.iter().map(|section| section.text.as_str()).collect();
-        let text = texts.join(SEPARATOR).into();
-        let spans = sections
-            .into_iter()
-            .map(|section| Span { name: section.name, stability: section.stability, bytes: section.text.len() })
-            .collect();
-        SystemPrompt { text, spans }
+        SystemPrompt::of(self.0.0)
     }
 }
 
 /// Where two prompts part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The section of the newer prompt in which they part; `"end"` where it has ended.
-    pub section: &'static str,
+    pub section: String,
     /// The first byte of the whole text that differs.
     pub byte: usize,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Span {
-    name: &'static str,
+    name: Cow<'static, str>,
     stability: Stability,
     bytes: usize,
 }
@@ -125,6 +122,17 @@ pub struct SystemPrompt {
 }
 
 impl SystemPrompt {
+    /// A prompt of sections that were a prompt before.
+    pub(crate) fn of(sections: Vec<Section>) -> Self {
+        let texts: Vec<&str> = sections.iter().map(|section| section.text.as_str()).collect();
+        let text = texts.join(SEPARATOR).into();
+        let spans = sections
+            .into_iter()
+            .map(|section| Span { name: section.name, stability: section.stability, bytes: section.text.len() })
+            .collect();
+        Self { text, spans }
+    }
+
     /// The whole text, as a request carries it.
     #[must_use]
     pub fn text(&self) -> &Arc<str> {
@@ -132,8 +140,29 @@ impl SystemPrompt {
     }
 
     /// Its sections in order: name, stability and length in bytes.
-    pub fn sections(&self) -> impl Iterator<Item = (&'static str, Stability, usize)> {
-        self.spans.iter().map(|span| (span.name, span.stability, span.bytes))
+    pub fn sections(&self) -> impl Iterator<Item = (&str, Stability, usize)> {
+        self.spans.iter().map(|span| (&*span.name, span.stability, span.bytes))
+    }
+
+    /// Its sections in order: name and text.
+    pub fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
+        let mut begin = 0;
+        self.spans.iter().map(move |span| {
+            let text = self.text.get(begin..begin + span.bytes).unwrap_or_default();
+            begin += span.bytes + SEPARATOR.len();
+            (&*span.name, text)
+        })
+    }
+
+    /// Its sections, to be made a prompt again later.
+    pub(crate) fn to_sections(&self) -> Vec<Section> {
+        let spans = self.spans.iter().zip(self.texts());
+        let section = |(span, (_, text)): (&Span, (&str, &str))| Section {
+            name: span.name.clone(),
+            stability: span.stability,
+            text: text.to_owned(),
+        };
+        spans.map(section).collect()
     }
 
     /// Where this prompt parts from an older one; `None` when they are the same.
@@ -149,7 +178,8 @@ impl SystemPrompt {
             end += span.bytes + SEPARATOR.len();
             byte < end && byte < new.len()
         });
-        Some(Difference { section: within.map_or("end", |span| span.name), byte })
+        let section = within.map_or("end", |span| &*span.name).to_owned();
+        Some(Difference { section, byte })
     }
 }
 
@@ -172,12 +202,13 @@ mod tests {
         assert_eq!(&**prompt.text(), "I am\n\n---\n\nfacts");
         let sections: Vec<_> = prompt.sections().collect();
         assert_eq!(sections, [("identity", Stability::Frozen, 4), ("memory", Stability::Epoch, 5)]);
+        assert_eq!(prompt.texts().collect::<Vec<_>>(), [("identity", "I am"), ("memory", "facts")]);
         assert!(Stability::Frozen < Stability::Epoch && Stability::Epoch < Stability::Turn);
     }
 
     #[test]
     fn a_difference_names_its_section_and_byte() {
-        let at = |section, byte| Some(Difference { section, byte });
+        let at = |section: &str, byte| Some(Difference { section: section.to_owned(), byte });
         let table = [
             (prompt("facts"), prompt("facts"), None),
             (prompt("facts"), prompt("fakes"), at("memory", 13)),

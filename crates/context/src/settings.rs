@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use chrono::{Local, NaiveDate};
 
+use crate::{Digest, identity};
+
 /// The settings of a [`ContextBuilder`](crate::ContextBuilder).
 #[derive(Clone, Debug)]
 pub struct ContextSettings {
@@ -43,5 +45,12 @@ impl ContextSettings {
             image_cache_bytes: 16 * 1024 * 1024,
             today: || Local::now().date_naive(),
         }
+    }
+    /// Of everything that a prompt takes from the settings themselves: when it changes, a prompt
+    /// that was built before is not used again.
+    pub(crate) fn digest(&self) -> Digest {
+        let mut digest = Digest::of(identity::identity(&self.bot_name, &self.workspace));
+        digest.feed(format!("{:?}", (&self.skill_directories, &self.always_skills)).as_bytes());
+        digest
     }
 }

@@ -1,43 +1,83 @@
 //! One prompt per session, kept until there is a reason to build it anew.
 //!
 //! A kept prompt is what the session's requests begin with. It is given up when the session asks
-//! for it, when it has been silent so long that no vendor remembers it, or when there are too
-//! many; and equal prompts are one allocation, whatever number of sessions uses them.
+//! for it, when its conversation begins elsewhere, when it has been silent so long that no vendor
+//! remembers it, or when the settings it was built for are others. Prompts that are pushed out by
+//! those of other sessions come back from the store. Equal prompts are one allocation, whatever
+//! number of sessions uses them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nanobot_types::SessionKey;
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use crate::{Difference, SystemPrompt};
+use crate::prompt::Section;
+use crate::{Digest, Renewal, SessionFacts, SystemPrompt};
 
 #[derive(Debug)]
 pub(crate) struct Snapshots {
     capacity: usize,
     cold_after: Duration,
+    /// Of the settings that prompts are built for now.
+    settings: Digest,
     kept: Mutex<HashMap<SessionKey, Kept>>,
 }
 
 #[derive(Debug)]
 struct Kept {
     prompt: Arc<SystemPrompt>,
+    /// Of the settings it was built for.
+    settings: u64,
+    /// Where the conversation began that it was built for.
+    cursor: Option<u64>,
     used: Instant,
     expired: bool,
 }
 
+/// What is kept of a session.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// A prompt to be used again.
+    Warm(Arc<SystemPrompt>),
+    /// A prompt that has had its time, and why.
+    Stale(Arc<SystemPrompt>, Renewal),
+    /// Nothing.
+    Nothing,
+}
+
 impl Snapshots {
-    pub(crate) fn new(capacity: usize, cold_after: Duration) -> Self {
-        Self { capacity: capacity.max(1), cold_after, kept: Mutex::default() }
+    pub(crate) fn new(capacity: usize, cold_after: Duration, settings: Digest) -> Self {
+        Self { capacity: capacity.max(1), cold_after, settings, kept: Mutex::default() }
     }
 
-    /// The prompt of a session if it is to be used again.
-    pub(crate) fn warm(&self, session: &SessionKey) -> Option<Arc<SystemPrompt>> {
+    /// The prompt of a session.
+    pub(crate) fn find(&self, session: &SessionKey, facts: SessionFacts) -> Found {
         let mut kept = self.lock();
-        let entry = kept.get_mut(session).filter(|entry| self.is_warm(entry))?;
-        entry.used = Instant::now();
-        Some(Arc::clone(&entry.prompt))
+        let Some(entry) = kept.get_mut(session) else { return Found::Nothing };
+        match self.outdated(entry, facts) {
+            Some(why) => Found::Stale(Arc::clone(&entry.prompt), why),
+            None => {
+                entry.used = Instant::now();
+                Found::Warm(Arc::clone(&entry.prompt))
+            }
+        }
+    }
+
+    fn outdated(&self, entry: &Kept, facts: SessionFacts) -> Option<Renewal> {
+        if entry.settings != self.settings.value() {
+            Some(Renewal::Settings)
+        } else if facts.cursor.is_some() && entry.cursor.is_some() && facts.cursor != entry.cursor {
+            Some(Renewal::Moved)
+        } else if entry.expired {
+            Some(Renewal::Asked)
+        } else if entry.used.elapsed().max(facts.silent) >= self.cold_after {
+            Some(Renewal::Cold)
+        } else {
+            None
+        }
     }
 
     /// Has the next prompt of a session built anew.
@@ -47,35 +87,91 @@ impl Snapshots {
         }
     }
 
+    /// Takes a prompt back that an earlier process, or this one before others pushed it out, has
+    /// saved.
+    pub(crate) fn take_back(&self, session: &SessionKey, saved: &[u8]) {
+        let Some(saved) = Saved::read(session, saved) else { return };
+        let prompt = SystemPrompt::of(saved.sections);
+        let entry = |prompt| Kept {
+            prompt,
+            settings: saved.settings,
+            cursor: saved.cursor,
+            used: Instant::now(),
+            expired: false,
+        };
+        let mut kept = self.lock();
+        if !kept.contains_key(session) {
+            let prompt = shared(&kept, prompt);
+            self.insert(&mut kept, session, entry(prompt));
+        }
+    }
+
     /// Keeps a new prompt for a session. Returns the one that is kept: an equal older one where
     /// there is one, or what a turn at the same moment has kept meanwhile.
-    pub(crate) fn keep(&self, session: &SessionKey, built: SystemPrompt) -> Arc<SystemPrompt> {
+    pub(crate) fn keep(&self, session: &SessionKey, built: SystemPrompt, facts: SessionFacts) -> Arc<SystemPrompt> {
         let mut kept = self.lock();
-        if let Some(entry) = kept.get(session) {
-            if self.is_warm(entry) {
-                return Arc::clone(&entry.prompt);
-            }
-            if let Some(Difference { section, byte }) = built.difference(&entry.prompt) {
-                tracing::info!(%session, section, byte, "the prompt of a session was renewed");
-            }
+        if let Some(entry) = kept.get(session).filter(|entry| self.outdated(entry, facts).is_none()) {
+            return Arc::clone(&entry.prompt);
         }
-        let equal = kept.values().find(|entry| *entry.prompt == built).map(|entry| Arc::clone(&entry.prompt));
-        let prompt = equal.unwrap_or_else(|| Arc::new(built));
-        let entry = Kept { prompt: Arc::clone(&prompt), used: Instant::now(), expired: false };
+        let prompt = shared(&kept, built);
+        let cursor = facts.cursor.or_else(|| kept.get(session).and_then(|entry| entry.cursor));
+        let settings = self.settings.value();
+        let entry = Kept { prompt: Arc::clone(&prompt), settings, cursor, used: Instant::now(), expired: false };
+        self.insert(&mut kept, session, entry);
+        prompt
+    }
+
+    fn insert(&self, kept: &mut HashMap<SessionKey, Kept>, session: &SessionKey, entry: Kept) {
         kept.insert(session.clone(), entry);
         if kept.len() > self.capacity {
             let oldest = kept.iter().min_by_key(|(_, entry)| entry.used).map(|(session, _)| session.clone());
             oldest.and_then(|session| kept.remove(&session));
         }
-        prompt
     }
 
-    fn is_warm(&self, entry: &Kept) -> bool {
-        !entry.expired && entry.used.elapsed() < self.cold_after
+    /// A session's prompt as it is saved.
+    pub(crate) fn to_save(&self, session: &SessionKey) -> Option<Vec<u8>> {
+        let kept = self.lock();
+        let entry = kept.get(session)?;
+        let saved = Saved {
+            session: session.clone(),
+            settings: entry.settings,
+            cursor: entry.cursor,
+            sections: entry.prompt.to_sections(),
+        };
+        serde_json::to_vec(&saved).ok()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionKey, Kept>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An equal prompt that another session has, or this one.
+fn shared(kept: &HashMap<SessionKey, Kept>, prompt: SystemPrompt) -> Arc<SystemPrompt> {
+    let equal = kept.values().find(|entry| *entry.prompt == prompt).map(|entry| Arc::clone(&entry.prompt));
+    equal.unwrap_or_else(|| Arc::new(prompt))
+}
+
+/// A prompt on disk.
+#[derive(Debug, Serialize, Deserialize)]
+struct Saved {
+    session: SessionKey,
+    settings: u64,
+    cursor: Option<u64>,
+    sections: Vec<Section>,
+}
+
+impl Saved {
+    fn read(session: &SessionKey, bytes: &[u8]) -> Option<Self> {
+        match serde_json::from_slice::<Self>(bytes) {
+            Ok(saved) if saved.session == *session => Some(saved),
+            Ok(_) => None,
+            Err(error) => {
+                tracing::warn!(%session, %error, "the saved prompt of a session makes no sense; a new one is built");
+                None
+            }
+        }
     }
 }
 
@@ -84,40 +180,83 @@ mod tests {
     use super::*;
     use crate::FrozenPart;
 
+    const MINUTE: Duration = Duration::from_secs(60);
+
     fn prompt(text: &str) -> SystemPrompt {
         FrozenPart::new().section("identity", text).epoch().finish()
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn the_least_recently_used_prompt_goes_first() {
-        let snapshots = Snapshots::new(2, Duration::from_secs(60));
-        for (session, text) in [("a", "one"), ("b", "two")] {
-            snapshots.keep(&session.into(), prompt(text));
-            tokio::time::advance(Duration::from_secs(1)).await;
+    fn snapshots(capacity: usize) -> Snapshots {
+        Snapshots::new(capacity, MINUTE, Digest::of("settings"))
+    }
+
+    fn at(cursor: u64) -> SessionFacts {
+        SessionFacts { cursor: Some(cursor), silent: Duration::ZERO }
+    }
+
+    fn outcome(snapshots: &Snapshots, session: &str, facts: SessionFacts) -> Option<Renewal> {
+        match snapshots.find(&session.into(), facts) {
+            Found::Warm(_) => None,
+            Found::Stale(_, why) => Some(why),
+            Found::Nothing => Some(Renewal::Unknown),
         }
-        assert!(snapshots.warm(&"a".into()).is_some());
-        tokio::time::advance(Duration::from_secs(1)).await;
-        snapshots.keep(&"c".into(), prompt("three"));
-        let warm = ["a", "b", "c"].map(|session| snapshots.warm(&session.into()).is_some());
-        assert_eq!(warm, [true, false, true]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn silence_and_expiry_end_an_epoch_and_equal_prompts_are_shared() {
-        let snapshots = Snapshots::new(8, Duration::from_secs(60));
-        let first = snapshots.keep(&"a".into(), prompt("one"));
-        assert!(Arc::ptr_eq(&first, &snapshots.keep(&"a".into(), prompt("of a turn at the same moment"))));
-        assert!(Arc::ptr_eq(&first, &snapshots.keep(&"b".into(), prompt("one"))));
+    async fn the_least_recently_used_prompt_goes_first() {
+        let snapshots = snapshots(2);
+        for (session, text) in [("a", "one"), ("b", "two")] {
+            snapshots.keep(&session.into(), prompt(text), at(0));
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+        assert_eq!(outcome(&snapshots, "a", at(0)), None);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        snapshots.keep(&"c".into(), prompt("three"), at(0));
+        let found = ["a", "b", "c"].map(|session| outcome(&snapshots, session, at(0)));
+        assert_eq!(found, [None, Some(Renewal::Unknown), None]);
+    }
 
-        tokio::time::advance(Duration::from_secs(59)).await;
-        assert!(snapshots.warm(&"a".into()).is_some());
-        tokio::time::advance(Duration::from_secs(59)).await;
-        assert!(snapshots.warm(&"a".into()).is_some(), "use keeps it warm");
-        assert!(snapshots.warm(&"b".into()).is_none());
+    #[tokio::test(start_paused = true)]
+    async fn an_epoch_ends_for_a_reason_and_equal_prompts_are_shared() {
+        let snapshots = snapshots(8);
+        let first = snapshots.keep(&"a".into(), prompt("one"), at(0));
+        let meanwhile = prompt("of a turn at the same moment");
+        assert!(Arc::ptr_eq(&first, &snapshots.keep(&"a".into(), meanwhile, at(0))));
+        assert!(Arc::ptr_eq(&first, &snapshots.keep(&"b".into(), prompt("one"), at(0))));
+
+        tokio::time::advance(MINUTE - Duration::from_secs(1)).await;
+        assert_eq!(outcome(&snapshots, "a", at(0)), None);
+        tokio::time::advance(MINUTE - Duration::from_secs(1)).await;
+        assert_eq!(outcome(&snapshots, "a", SessionFacts::default()), None, "use keeps it warm");
+        assert_eq!(outcome(&snapshots, "b", at(0)), Some(Renewal::Cold));
+        let slept = SessionFacts { silent: MINUTE, ..at(0) };
+        assert_eq!(outcome(&snapshots, "a", slept), Some(Renewal::Cold), "clocks may stand while a machine sleeps");
+        assert_eq!(outcome(&snapshots, "a", at(7)), Some(Renewal::Moved));
 
         snapshots.expire(&"a".into());
-        assert!(snapshots.warm(&"a".into()).is_none());
-        assert!(Arc::ptr_eq(&first, &snapshots.keep(&"a".into(), prompt("one"))));
-        assert!(snapshots.warm(&"a".into()).is_some());
+        assert_eq!(outcome(&snapshots, "a", at(0)), Some(Renewal::Asked));
+        assert!(Arc::ptr_eq(&first, &snapshots.keep(&"a".into(), prompt("one"), at(7))));
+        assert_eq!(outcome(&snapshots, "a", at(7)), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_saved_prompt_is_taken_back_as_it_was() {
+        let before = snapshots(8);
+        let key = SessionKey::from("a");
+        let kept = before.keep(&key, prompt("one"), at(3));
+        let saved = before.to_save(&key).unwrap();
+
+        let after = snapshots(8);
+        after.take_back(&key, b"{\"half\":");
+        after.take_back(&"b".into(), &saved);
+        assert_eq!(["a", "b"].map(|session| outcome(&after, session, at(3))), [Some(Renewal::Unknown); 2]);
+        after.take_back(&key, &saved);
+        assert!(matches!(after.find(&key, at(3)), Found::Warm(again) if again == kept));
+        assert_eq!(outcome(&after, "a", at(4)), Some(Renewal::Moved));
+        assert_eq!(outcome(&after, "a", SessionFacts { silent: MINUTE, ..at(3) }), Some(Renewal::Cold));
+
+        let elsewhere = Snapshots::new(8, MINUTE, Digest::of("other settings"));
+        elsewhere.take_back(&key, &saved);
+        assert_eq!(outcome(&elsewhere, "a", at(3)), Some(Renewal::Settings));
     }
 }

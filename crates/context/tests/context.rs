@@ -8,7 +8,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::NaiveDate;
-use nanobot_context::{ContextBuilder, ContextError, ContextSettings, Stability, discover_skills, sync_templates};
+use nanobot_context::{
+    ContextBuilder, ContextError, ContextSettings, Note, PromptFiles, PromptStore as _, Renewal, Renewed, SessionFacts,
+    Stability, discover_skills, sync_templates,
+};
 use nanobot_memory::{DayNote, Facts, MemoryError, MemoryStore, Revision, Scope};
 use nanobot_types::{ChatMessage, Content, MediaRef, SessionKey, Timestamp, Transcript, UserMessage};
 use serde_json::{Value, json};
@@ -202,6 +205,46 @@ async fn a_session_keeps_its_prompt_until_it_is_renewed_or_cold() {
 
     let restarted = ContextBuilder::new(settings, memory);
     assert_eq!(restarted.system(&first).await, cold, "a restart builds the same bytes");
+}
+
+#[tokio::test]
+async fn a_restart_goes_on_with_the_prompt_that_was_sent() {
+    let workspace = tempfile::tempdir().unwrap();
+    let memory = Arc::new(facts("Likes tea."));
+    let settings = settings(&workspace);
+    let notes = Arc::new(PromptFiles::new(workspace.path().join("prompts")));
+    let process =
+        |settings: &ContextSettings| ContextBuilder::new(settings.clone(), memory.clone()).with_notes(notes.clone());
+    let session = SessionKey::from("telegram:1");
+    let at = |cursor, minutes| SessionFacts { cursor: Some(cursor), silent: Duration::from_secs(minutes * 60) };
+    let first = process(&settings).epoch(&session, at(0, 0)).await;
+    assert_eq!(first.renewed, Some(Renewed { why: Renewal::Unknown, difference: None }));
+    memory.replace_facts(&Scope::Shared, "Likes coffee.".to_owned(), Revision(0)).await.unwrap();
+    write(workspace.path(), "AGENTS.md", "Edited.");
+
+    let warm = process(&settings).epoch(&session, at(0, 59)).await;
+    assert_eq!((warm.prompt, warm.renewed), (first.prompt.clone(), None));
+    let few = ContextSettings { sessions_kept: 1, ..settings.clone() };
+    let crowded = process(&few);
+    for key in ["telegram:1", "telegram:2", "telegram:1"] {
+        crowded.epoch(&key.into(), at(0, 0)).await;
+    }
+    assert_eq!(crowded.system(&session).await, first.prompt, "what others push out comes back");
+
+    let renamed = ContextSettings { bot_name: "Mika".to_owned(), ..settings.clone() };
+    let table = [
+        (&settings, at(0, 60), Renewal::Cold, "bootstrap"),
+        (&settings, at(4, 0), Renewal::Moved, "bootstrap"),
+        (&renamed, at(0, 0), Renewal::Settings, "identity"),
+    ];
+    let saved = notes.load(&session, Note::Prompt).await.unwrap();
+    for (settings, facts, why, section) in table {
+        let renewed = process(settings).epoch(&session, facts).await.renewed.unwrap();
+        assert_eq!((renewed.why, renewed.difference.unwrap().section), (why, section.to_owned()));
+        notes.save(&session, Note::Prompt, saved.clone()).await;
+    }
+    notes.save(&session, Note::Prompt, b"torn".to_vec()).await;
+    assert_eq!(process(&settings).epoch(&session, at(0, 0)).await.renewed.unwrap().why, Renewal::Unknown);
 }
 
 #[test]

@@ -1,0 +1,189 @@
+//! What prompts leave behind for the next process.
+//!
+//! Decision: a store of small notes per session, which may lose any of them: a lost note costs
+//! one cache miss. So nothing is synced to disk, nothing fails, and nothing is read before a
+//! session has a turn.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use nanobot_disk::{Access, Disk, LocalDisk, NewFolders, read_to_end, write_all};
+use nanobot_types::SessionKey;
+
+use crate::Digest;
+
+/// The largest note that is read, in bytes.
+const NOTE_LIMIT: u64 = 4 * 1024 * 1024;
+/// As much of a session's key as its file name shows, in characters.
+const SHOWN: usize = 60;
+
+/// What a note is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Note {
+    /// The system prompt that a session has.
+    Prompt,
+    /// What the last request of a session was.
+    Prefix,
+}
+
+impl Note {
+    const ALL: [Self; 2] = [Self::Prompt, Self::Prefix];
+
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::Prompt => ".prompt.json",
+            Self::Prefix => ".prefix.json",
+        }
+    }
+}
+
+/// Notes per session.
+#[async_trait]
+pub trait PromptStore: Send + Sync + fmt::Debug {
+    /// What was saved last; `None` when there is nothing or it cannot be read.
+    async fn load(&self, session: &SessionKey, note: Note) -> Option<Vec<u8>>;
+
+    /// Saves a note in place of the one before it, as well as it can.
+    async fn save(&self, session: &SessionKey, note: Note, content: Vec<u8>);
+}
+
+/// Keeps nothing: for programs whose sessions end with them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoNotes;
+
+#[async_trait]
+impl PromptStore for NoNotes {
+    async fn load(&self, _: &SessionKey, _: Note) -> Option<Vec<u8>> {
+        None
+    }
+
+    async fn save(&self, _: &SessionKey, _: Note, _: Vec<u8>) {}
+}
+
+/// One small file per session and note in a folder, which is made when it is needed.
+#[derive(Clone, Debug)]
+pub struct PromptFiles {
+    disk: Arc<dyn Disk>,
+    folder: PathBuf,
+}
+
+impl PromptFiles {
+    /// Files in `folder`. Touches nothing yet.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self::on(Arc::new(LocalDisk), folder)
+    }
+
+    /// The same on another disk.
+    pub fn on(disk: Arc<dyn Disk>, folder: impl Into<PathBuf>) -> Self {
+        Self { disk, folder: folder.into() }
+    }
+
+    /// Whether a file has a name that this store gives.
+    #[must_use]
+    pub fn names_like(path: &Path) -> bool {
+        let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+        Note::ALL.into_iter().any(|note| name.ends_with(note.suffix()))
+    }
+
+    /// The key as far as file systems take it, and a digest that tells it from its likes.
+    fn path(&self, session: &SessionKey, note: Note) -> PathBuf {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' };
+        let shown: String = session.as_str().chars().take(SHOWN).map(plain).collect();
+        self.folder.join(format!("{shown}-{:016x}{}", Digest::of(session.as_str()).value(), note.suffix()))
+    }
+
+    async fn away<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&dyn Disk) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let disk = Arc::clone(&self.disk);
+        tokio::task::spawn_blocking(move || work(&*disk)).await.unwrap_or_else(|error| Err(io::Error::other(error)))
+    }
+}
+
+#[async_trait]
+impl PromptStore for PromptFiles {
+    async fn load(&self, session: &SessionKey, note: Note) -> Option<Vec<u8>> {
+        let path = self.path(session, note);
+        let file = path.clone();
+        match self.away(move |disk| read_to_end(&*disk.open(&file, Access::Read)?, 0, NOTE_LIMIT)).await {
+            Ok(content) => Some(content),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "the state of a prompt cannot be read");
+                None
+            }
+        }
+    }
+
+    async fn save(&self, session: &SessionKey, note: Note, content: Vec<u8>) {
+        let (path, folder) = (self.path(session, note), self.folder.clone());
+        let file = path.clone();
+        if let Err(error) = self.away(move |disk| replace(disk, &folder, &file, &content)).await {
+            tracing::warn!(path = %path.display(), %error, "the state of a prompt cannot be saved");
+        }
+    }
+}
+
+/// Old or new for every reader, never a mixture. What a power cut leaves is checked when it is
+/// read.
+fn replace(disk: &dyn Disk, folder: &Path, target: &Path, content: &[u8]) -> io::Result<()> {
+    if !disk.exists(folder)? {
+        NewFolders::default().ensure(disk, folder)?;
+    }
+    let draft = target.with_extension("draft");
+    match disk.remove(&draft) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = disk.open(&draft, Access::New)?;
+    write_all(&mut *file, content)?;
+    drop(file);
+    disk.rename(&draft, target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn notes_are_kept_apart_and_replaced() {
+        let root = tempfile::tempdir().unwrap();
+        let store = PromptFiles::new(root.path().join("deep/prompts"));
+        let long = SessionKey::from(format!("slack:{}", "x".repeat(500)));
+        let keys = [SessionKey::from("telegram:1"), SessionKey::from("telegram_1"), long];
+        for key in &keys {
+            assert_eq!(store.load(key, Note::Prompt).await, None);
+            store.save(key, Note::Prompt, b"old".to_vec()).await;
+            store.save(key, Note::Prompt, format!("prompt of {key}").into_bytes()).await;
+            store.save(key, Note::Prefix, b"prefix".to_vec()).await;
+        }
+        let again = PromptFiles::new(root.path().join("deep/prompts"));
+        for key in &keys {
+            assert_eq!(again.load(key, Note::Prompt).await, Some(format!("prompt of {key}").into_bytes()));
+            assert_eq!(again.load(key, Note::Prefix).await.as_deref(), Some(b"prefix".as_slice()));
+        }
+        let files: Vec<PathBuf> =
+            std::fs::read_dir(root.path().join("deep/prompts")).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(files.len(), 6, "{files:?}");
+        assert!(files.iter().all(|file| PromptFiles::names_like(file)));
+        #[cfg(unix)]
+        for file in &files {
+            use std::os::unix::fs::PermissionsExt as _;
+            assert_eq!(file.metadata().unwrap().permissions().mode() & 0o077, 0, "for its owner alone");
+        }
+    }
+
+    #[tokio::test]
+    async fn trouble_is_no_failure() {
+        let root = tempfile::tempdir().unwrap();
+        let occupied = root.path().join("prompts");
+        std::fs::write(&occupied, "a file where a folder belongs").unwrap();
+        let store = PromptFiles::new(&occupied);
+        store.save(&"s".into(), Note::Prompt, b"lost".to_vec()).await;
+        assert_eq!(store.load(&"s".into(), Note::Prompt).await, None);
+    }
+}
