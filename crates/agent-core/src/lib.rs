@@ -18,7 +18,9 @@ mod replay;
 mod signal;
 
 pub use agent::{Agent, AgentParts, AgentSettings, DirectRequest, TurnReport, TurnRequest};
-pub use agent_loop::{AgentLoop, COMMANDS, CommandInfo, LoopSettings};
+pub use agent_loop::{
+    AgentLoop, Command, CommandContext, CommandReply, CommandTable, DuplicateCommand, LoopSettings, When,
+};
 pub use engine::{Journal, Progress, Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnOutcome, TurnResult};
 pub use error::AgentError;
 pub use message_tool::{MessageTool, Outbox, OutboxError};

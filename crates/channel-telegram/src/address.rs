@@ -1,9 +1,9 @@
 //! Whom a message is for: mentions, replies and commands.
 
-use teloxide::types::{Message, MessageEntity, MessageEntityKind, MessageKind};
+use std::sync::Arc;
 
-/// The commands that the assistant knows. They need no mention in a group.
-const COMMANDS: &[&str] = &["new", "branch", "stop", "status", "pending", "help", "reset", "clear", "start"];
+use nanobot_channel::CommandInfo;
+use teloxide::types::{Message, MessageEntity, MessageEntityKind, MessageKind};
 
 /// Who the bot is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub(crate) struct BotIdentity {
     pub(crate) id: u64,
     /// Without `@`.
     pub(crate) username: String,
+    /// The commands that the assistant knows. They need no mention in a group.
+    pub(crate) commands: Arc<[CommandInfo]>,
 }
 
 /// What a text is as a command.
@@ -39,11 +41,7 @@ impl BotIdentity {
             return Command::Foreign;
         }
         let text = format!("/{name}{rest}");
-        if COMMANDS.iter().any(|known| known.eq_ignore_ascii_case(name)) {
-            Command::Known(text)
-        } else {
-            Command::No(text)
-        }
+        if self.commands.iter().any(|known| known.is_named(name)) { Command::Known(text) } else { Command::No(text) }
     }
 
     /// Whether a message of a group means the bot.
@@ -120,7 +118,9 @@ mod tests {
     use super::*;
 
     fn bot() -> BotIdentity {
-        BotIdentity { id: 9, username: "nano_bot".to_owned() }
+        let named = |name, aliases| CommandInfo { name, aliases, about: "", usage: "" };
+        let commands = Arc::new([named("new", &["reset"]), named("stop", &[])]);
+        BotIdentity { id: 9, username: "nano_bot".to_owned(), commands }
     }
 
     #[test]
@@ -132,6 +132,7 @@ mod tests {
             ("/new@Nano_Bot", known("/new")),
             ("/new@nano_bot  and on\n", known("/new  and on\n")),
             ("/STOP", known("/STOP")),
+            ("/reset", known("/reset")),
             ("/new@other", Command::Foreign),
             ("/weather@other x", Command::Foreign),
             ("/weather@nano_bot x", no("/weather x")),

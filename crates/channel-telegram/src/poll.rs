@@ -4,6 +4,7 @@
 //! the update was dealt with. What the intake cannot take now is offered again, with a pause, before
 //! anything after it.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -31,14 +32,6 @@ const ALBUM_TIME: Duration = Duration::from_millis(600);
 /// The most updates that come with one poll.
 const BATCH: usize = 100;
 const EDITS_IGNORED: &str = "Edited messages are ignored; send a new one.";
-const COMMANDS: &[(&str, &str)] = &[
-    ("new", "Begin a new conversation"),
-    ("branch", "Copy this conversation"),
-    ("stop", "Stop what is being worked on"),
-    ("status", "Show how things are"),
-    ("pending", "Show messages that are not settled"),
-    ("help", "Show what can be done"),
-];
 
 /// What follows an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +52,7 @@ struct Received {
 impl TelegramChannel {
     /// Receives until the assistant goes down.
     pub(crate) async fn receive(&self, context: &ChannelContext) -> Result<(), ChannelError> {
-        let bot = self.introduce().await?;
+        let bot = self.introduce(context).await?;
         context.progress.alive();
         let mut joined = Joined::default();
         loop {
@@ -85,15 +78,18 @@ impl TelegramChannel {
     }
 
     /// Finds out who the bot is and tells Telegram what it can do.
-    async fn introduce(&self) -> Result<BotIdentity, ChannelError> {
+    async fn introduce(&self, context: &ChannelContext) -> Result<BotIdentity, ChannelError> {
         #[derive(Deserialize)]
         struct Me {
             id: u64,
             username: Option<String>,
         }
         let me: Me = self.api.call(&GetMe::new()).await.map_err(CallError::repeatable)?;
-        let bot = BotIdentity { id: me.id, username: me.username.unwrap_or_default() };
-        let commands = COMMANDS.iter().map(|(name, description)| BotCommand::new(*name, *description));
+        let username = me.username.unwrap_or_default();
+        let bot = BotIdentity { id: me.id, username, commands: Arc::clone(&context.commands) };
+        // Telegram offers `/start` by itself.
+        let listed = bot.commands.iter().filter(|command| command.name != "start");
+        let commands = listed.map(|command| BotCommand::new(command.name, command.about));
         if let Err(error) = self.api.call::<_, IgnoredAny>(&SetMyCommands::new(commands)).await {
             tracing::warn!(channel = %self.name, %error, "the commands of the bot could not be set");
         }

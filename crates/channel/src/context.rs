@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nanobot_types::{ChatId, InboundMessage, MediaRef, SenderId};
+use nanobot_types::{ChatId, CommandInfo, InboundMessage, MediaRef, SenderId};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -115,6 +115,8 @@ pub struct ChannelContext {
     pub progress: Arc<dyn Progress>,
     /// Where files go.
     pub media: Arc<dyn MediaStore>,
+    /// The slash commands that the assistant understands, for the platform's menu.
+    pub commands: Arc<[CommandInfo]>,
     /// Spawn here, so that shutdown can wait.
     pub tasks: TaskTracker,
     /// Fires when the channel has to stop.

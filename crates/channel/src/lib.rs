@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 pub use async_trait::async_trait;
 pub use nanobot_types::{
-    Button, ChannelName, ChatId, DeliveryContext, InboundMessage, Map, MediaRef, MessageId, Origin, OutboundKey,
-    OutboundKind, OutboundMessage, SenderId, SessionKey, StreamId, Timestamp, TraceId,
+    Button, ChannelName, ChatId, CommandInfo, DeliveryContext, InboundMessage, Map, MediaRef, MessageId, Origin,
+    OutboundKey, OutboundKind, OutboundMessage, SenderId, SessionKey, StreamId, Timestamp, TraceId,
 };
 pub use serde_json::Value;
 pub use tokio_util::sync::CancellationToken;

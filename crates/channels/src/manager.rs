@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nanobot_bus::{Bus, Ledger};
-use nanobot_channel::{Access, Channel, ChannelName};
+use nanobot_channel::{Access, Channel, ChannelName, CommandInfo};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -72,6 +72,8 @@ pub struct ChannelManagerParts {
     pub refused: Vec<(ChannelName, String)>,
     /// Where files go.
     pub media: MediaSettings,
+    /// The slash commands that platforms show in their menus.
+    pub commands: Arc<[CommandInfo]>,
     /// Fires when everything has to stop at once.
     pub cancel: CancellationToken,
     /// Where tasks are spawned.
@@ -155,6 +157,7 @@ impl ChannelManager {
             access,
             intake: Arc::new(intake),
             media: Arc::new(FileMediaStore::new(&parts.media.root, &name, parts.media.limit)),
+            commands: Arc::clone(&parts.commands),
             health: self.health.clone(),
             cancel: self.cancel.clone(),
             tasks: parts.tasks.clone(),

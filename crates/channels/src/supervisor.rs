@@ -7,7 +7,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nanobot_channel::{Access, Channel, ChannelContext, ChannelError, ChannelName, Intake, MediaStore, Progress};
+use nanobot_channel::{
+    Access, Channel, ChannelContext, ChannelError, ChannelName, CommandInfo, Intake, MediaStore, Progress,
+};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
@@ -33,6 +35,7 @@ pub(crate) struct Supervisor {
     pub(crate) access: Arc<dyn Access>,
     pub(crate) intake: Arc<dyn Intake>,
     pub(crate) media: Arc<dyn MediaStore>,
+    pub(crate) commands: Arc<[CommandInfo]>,
     pub(crate) health: Health,
     pub(crate) cancel: CancellationToken,
     pub(crate) tasks: TaskTracker,
@@ -91,6 +94,7 @@ impl Supervisor {
             intake: Arc::clone(&self.intake),
             progress: Arc::new(progress),
             media: Arc::clone(&self.media),
+            commands: Arc::clone(&self.commands),
             tasks: self.tasks.clone(),
             cancel: cancel.clone(),
         };

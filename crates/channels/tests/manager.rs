@@ -51,6 +51,7 @@ fn start_on(bus: MemoryBus, channels: Vec<RecordingChannel>) -> Fixture {
         channels: managed,
         refused: vec![("broken".into(), "no token".to_owned())],
         media: MediaSettings::below("unused"),
+        commands: Arc::default(),
         cancel: CancellationToken::new(),
         tasks: TaskTracker::new(),
     })

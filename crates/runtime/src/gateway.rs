@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nanobot_agent_core::{AgentError, AgentLoop, LoopSettings, Outbox};
+use nanobot_agent_core::{AgentError, AgentLoop, CommandTable, LoopSettings, Outbox};
 use nanobot_bus::{Bus, EventFeed, Ledger};
 use nanobot_channel::{ChannelName, RawConfig};
 use nanobot_channels::{
@@ -137,6 +137,7 @@ impl Gateway {
         let tasks = TaskTracker::new();
         let end = CancellationToken::new();
         let parts = ControlParts { bus: bus.clone(), ledger: ledger.clone(), events: self.events, about: self.about };
+        let commands = CommandTable::built_in();
         // Before the channels: what waits for terminals is nobody else's to look after.
         let control = prepare(self.control, parts, cancel.clone()).await;
         let manager = ChannelManager::start(&ChannelManagerParts {
@@ -145,6 +146,7 @@ impl Gateway {
             channels: self.channels,
             refused: self.refused,
             media: self.media,
+            commands: commands.infos().collect(),
             cancel: end.clone(),
             tasks: tasks.clone(),
         })?;
@@ -154,7 +156,8 @@ impl Gateway {
         tasks.spawn(self.keeper.run(end.clone()));
         let health = Arc::new(GatewayHealth { channels: manager.health().clone(), started: self.started });
         let serving = tasks.spawn(self.server.serve(health, end.child_token()));
-        let turns = AgentLoop::new(self.assistant.agent, bus, ledger.clone(), LoopSettings::default());
+        let turns =
+            AgentLoop::with_commands(self.assistant.agent, bus, ledger.clone(), LoopSettings::default(), commands);
         let close_intake = async {
             cancel.cancelled().await;
             manager.close_intake();

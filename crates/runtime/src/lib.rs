@@ -32,7 +32,7 @@ pub use status::Status;
 pub use terminal::{Answer, Terminal, TerminalOptions, ask};
 pub use visit::FirstVisit;
 
-pub use nanobot_agent_core::{Bundle, COMMANDS, CommandInfo, Redactor, TurnChoice, TurnReplay, replay_session};
+pub use nanobot_agent_core::{Bundle, CommandTable, Redactor, TurnChoice, TurnReplay, replay_session};
 pub use nanobot_bus as bus;
 pub use nanobot_control::TerminalEvent;
 pub use nanobot_session as session;

@@ -5,6 +5,7 @@
 //! contract crates one floor up (`bus`, `session`, `memory`, `tool`, `provider`, `channel`).
 
 mod chat;
+mod command;
 mod event;
 mod ids;
 mod message;
@@ -13,6 +14,7 @@ mod tool;
 mod transcript;
 
 pub use chat::{AssistantMessage, ChatMessage, Content, ContentBlock, ImageUrl, ToolCall, ToolMessage, UserMessage};
+pub use command::CommandInfo;
 pub use event::Event;
 pub use ids::{
     CallId, ChannelName, ChatId, JobId, MessageId, ModelId, ProviderName, SenderId, SessionKey, StreamId, ToolName,

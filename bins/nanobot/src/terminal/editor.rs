@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 
-use nanobot_runtime::COMMANDS;
+use nanobot_runtime::CommandTable;
 use rustyline::completion::{Completer, Pair};
 use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
@@ -154,11 +154,12 @@ fn completions(typed: &str) -> Vec<Pair> {
     if !typed.starts_with('/') {
         return Vec::new();
     }
-    let own = [("/exit", "Leave")];
-    let known = COMMANDS.iter().map(|command| (command.name, command.about)).chain(own);
+    let table = CommandTable::built_in();
+    let known = table.infos().map(|command| (format!("/{}", command.name), command.about));
     known
+        .chain([("/exit".to_owned(), "Leave")])
         .filter(|(name, _)| name.starts_with(typed))
-        .map(|(name, about)| Pair { display: format!("{name}  {about}"), replacement: name.to_owned() })
+        .map(|(name, about)| Pair { display: format!("{name}  {about}"), replacement: name })
         .collect()
 }
 

@@ -15,7 +15,7 @@ pub(crate) use one_shot::ask_once;
 pub(crate) use piped::answer_lines;
 pub(crate) use prompt::converse;
 
-use nanobot_runtime::{COMMANDS, ModelChoice, ModelSource};
+use nanobot_runtime::{CommandTable, ModelChoice, ModelSource};
 
 /// What ends a conversation at a prompt or in a pipe.
 fn is_farewell(line: &str) -> bool {
@@ -25,12 +25,7 @@ fn is_farewell(line: &str) -> bool {
 
 /// Whether a line is a command: answered at once, and no turn to stop.
 fn is_command(line: &str) -> bool {
-    let line = line.trim();
-    let first = line.split_whitespace().next().unwrap_or_default();
-    let is_known = COMMANDS.iter().any(|command| command.name.eq_ignore_ascii_case(first));
-    let is_one_word =
-        line.strip_prefix('/').is_some_and(|name| !name.contains(|c: char| c == '/' || c.is_whitespace()));
-    is_known || is_one_word
+    CommandTable::built_in().takes(line)
 }
 
 /// Who answers, for the person who asks; `None` when it is what was configured.
@@ -57,7 +52,8 @@ mod tests {
             (" /Help ", true),
             ("/frobnicate", true),
             ("/etc/hosts", false),
-            ("/a b", false),
+            ("/a b", true),
+            ("/stop now", true),
             ("a", false),
         ] {
             assert_eq!(is_command(line), expected, "{line:?}");

@@ -7,12 +7,11 @@
 
 mod commands;
 mod lane;
-mod pending;
 mod pump;
 
 use std::time::Duration;
 
-pub use commands::{COMMANDS, CommandInfo};
+pub use commands::{Command, CommandContext, CommandReply, CommandTable, DuplicateCommand, When};
 pub use pump::AgentLoop;
 
 /// How the loop behaves.

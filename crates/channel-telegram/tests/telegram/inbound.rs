@@ -115,7 +115,7 @@ async fn groups_may_be_open_and_may_be_listed() {
 #[tokio::test]
 async fn commands_arrive_without_the_bot_s_name() {
     let running = Running::start(json!({})).await;
-    let table = ["/new", "/branch", "/stop", "/status", "/pending", "/help", "/reset", "/clear", "/start"];
+    let table = ["/new", "/NEW", "/reset", "/stop", "/start"];
     let messages = table.map(|command| Incoming::private(&ann(), format!("{command}@{BOT_USERNAME}")));
     let contents: Vec<_> = arrivals(&running, messages).await.into_iter().map(|message| message.content).collect();
     assert_eq!(contents, table);

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use nanobot_channel::{
     Access, AccessDecision, Admission, CancellationToken, Channel, ChannelContext, ChannelError, ChannelFactory as _,
-    ChannelName, ChatId, ChatKind, InboundMessage, Intake, MediaError, MediaRef, MediaStore, OutboundKey, OutboundKind,
-    OutboundMessage, OutboundPart, Progress, RawConfig, SenderId, TaskTracker, Value, async_trait,
+    ChannelName, ChatId, ChatKind, CommandInfo, InboundMessage, Intake, MediaError, MediaRef, MediaStore, OutboundKey,
+    OutboundKind, OutboundMessage, OutboundPart, Progress, RawConfig, SenderId, TaskTracker, Value, async_trait,
 };
 use nanobot_channel_telegram::TelegramFactory;
 use nanobot_testkit::TelegramFake;
@@ -18,6 +18,12 @@ use tokio::task::JoinHandle;
 
 /// A supergroup.
 pub(crate) const GROUP: i64 = -1_001_234_567_890;
+/// What the assistant understands.
+const COMMANDS: [CommandInfo; 3] = [
+    CommandInfo { name: "new", aliases: &["reset"], about: "Begin anew", usage: "" },
+    CommandInfo { name: "stop", aliases: &[], about: "Stop", usage: "" },
+    CommandInfo { name: "start", aliases: &[], about: "Say hello", usage: "" },
+];
 const WAIT_LIMIT: Duration = Duration::from_secs(20);
 
 /// The one who may talk.
@@ -159,6 +165,7 @@ impl Running {
             intake: Arc::<Assistant>::clone(&assistant),
             progress: Arc::<Assistant>::clone(&assistant),
             media: Arc::<Assistant>::clone(&assistant),
+            commands: Arc::new(COMMANDS),
             tasks: tasks.clone(),
             cancel: cancel.clone(),
         };

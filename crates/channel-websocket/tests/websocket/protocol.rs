@@ -43,6 +43,7 @@ fn gateway_on(bus: MemoryBus, config: WebSocketConfig) -> Gateway {
         channels: vec![ManagedChannel { channel: Arc::clone(&channel) as Arc<dyn Channel>, settings: receiver }],
         refused: Vec::new(),
         media: MediaSettings::below("unused"),
+        commands: Arc::default(),
         cancel: CancellationToken::new(),
         tasks: TaskTracker::new(),
     })
@@ -249,6 +250,7 @@ async fn stopping_says_goodbye_and_a_taken_port_is_reported() {
         channels: vec![ManagedChannel::fixed(second, ChannelSettings::default())],
         refused: Vec::new(),
         media: MediaSettings::below("unused"),
+        commands: Arc::default(),
         cancel: CancellationToken::new(),
         tasks: TaskTracker::new(),
     })

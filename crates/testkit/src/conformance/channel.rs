@@ -179,6 +179,7 @@ impl<H: ChannelHarness> Running<H> {
             intake: Arc::<Played>::clone(&played),
             progress: Arc::<Played>::clone(&played),
             media: played,
+            commands: Arc::default(),
             tasks: tasks.clone(),
             cancel: cancel.clone(),
         };

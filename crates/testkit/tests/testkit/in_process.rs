@@ -147,6 +147,7 @@ fn context(cancel: &CancellationToken) -> ChannelContext {
         intake: open.clone(),
         progress: open.clone(),
         media: open,
+        commands: Arc::default(),
         tasks: TaskTracker::new(),
         cancel: cancel.clone(),
     }

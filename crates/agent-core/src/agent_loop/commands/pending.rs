@@ -4,8 +4,12 @@
 //! message is none of them. Only the newest of the ledger are looked through; `nanobot inbox` sees
 //! everything.
 
+use async_trait::async_trait;
 use nanobot_bus::{BusError, EntryState, Ledger, LedgerEntry, LedgerFilter, Queue};
-use nanobot_types::{ChannelName, ChatId, InboundMessage};
+use nanobot_types::{ChannelName, ChatId, CommandInfo, InboundMessage};
+
+use super::{Command, CommandContext, CommandReply, When};
+use crate::AgentError;
 
 /// How many entries of each queue and state are looked through.
 const LOOKED_THROUGH: usize = 1000;
@@ -17,6 +21,26 @@ const EXCERPT: usize = 60;
 const USAGE: &str =
     "/pending lists what is not settled here; /pending retry ID tries it again; /pending drop ID gives it up.";
 
+/// `/pending`.
+#[derive(Debug)]
+pub(super) struct Pending;
+
+#[async_trait]
+impl Command for Pending {
+    fn info(&self) -> CommandInfo {
+        let about = "Show messages that are not settled, and try them again or give them up";
+        CommandInfo { name: "pending", aliases: &[], about, usage: "[retry ID | drop ID]" }
+    }
+
+    fn when(&self) -> When {
+        When::Now
+    }
+
+    async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
+        Ok(answer(context.ledger(), context.message, context.arguments).await.into())
+    }
+}
+
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked<'a> {
@@ -26,8 +50,8 @@ enum Asked<'a> {
     Else,
 }
 
-fn read(content: &str) -> Asked<'_> {
-    let words: Vec<&str> = content.split_whitespace().skip(1).collect();
+fn read(arguments: &str) -> Asked<'_> {
+    let words: Vec<&str> = arguments.split_whitespace().collect();
     match words.as_slice() {
         [] | ["list"] => Asked::List,
         ["retry", id] => Asked::Retry(id),
@@ -37,8 +61,8 @@ fn read(content: &str) -> Asked<'_> {
 }
 
 /// Does what the message asks for, and says how that went.
-pub(super) async fn answer(ledger: &dyn Ledger, message: &InboundMessage) -> String {
-    let done = match read(&message.content) {
+async fn answer(ledger: &dyn Ledger, message: &InboundMessage, arguments: &str) -> String {
+    let done = match read(arguments) {
         Asked::List => list(ledger, message).await,
         Asked::Retry(id) => change(ledger, message, id, Change::Retry).await,
         Asked::Drop(id) => change(ledger, message, id, Change::Drop).await,

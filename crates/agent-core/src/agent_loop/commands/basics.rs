@@ -1,0 +1,156 @@
+//! Commands about the conversation and the assistant as a whole.
+
+use async_trait::async_trait;
+use nanobot_types::CommandInfo;
+
+use super::{Command, CommandContext, CommandReply, When};
+use crate::AgentError;
+
+/// `/new`: begins a new conversation.
+#[derive(Debug)]
+pub(super) struct New;
+
+#[async_trait]
+impl Command for New {
+    fn info(&self) -> CommandInfo {
+        CommandInfo { name: "new", aliases: &["reset", "clear"], about: "Start a new conversation", usage: "" }
+    }
+
+    fn when(&self) -> When {
+        When::InLaneAfterStop
+    }
+
+    async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
+        context.agent().reset(context.session).await?;
+        Ok("New session started.".into())
+    }
+}
+
+/// `/branch`: copies the conversation.
+#[derive(Debug)]
+pub(super) struct Branch;
+
+#[async_trait]
+impl Command for Branch {
+    fn info(&self) -> CommandInfo {
+        let about = "Copy this conversation, to go on with the copy at a terminal";
+        CommandInfo { name: "branch", aliases: &[], about, usage: "" }
+    }
+
+    fn when(&self) -> When {
+        When::InLane
+    }
+
+    async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
+        let Some(copy) = context.agent().branch(context.session).await? else {
+            return Ok("There is nothing to copy yet.".into());
+        };
+        let answer = format!(
+            "This conversation goes on here. A copy of it is {copy}: go on with that at a terminal by\n\
+             `nanobot agent -s '{copy}'`"
+        );
+        Ok(answer.into())
+    }
+}
+
+/// `/stop`: stops what runs. Whatever stands behind it, a person who says this wants it to stop.
+#[derive(Debug)]
+pub(super) struct Stop;
+
+#[async_trait]
+impl Command for Stop {
+    fn info(&self) -> CommandInfo {
+        CommandInfo { name: "stop", aliases: &[], about: "Stop the current task", usage: "[…]" }
+    }
+
+    fn when(&self) -> When {
+        When::Now
+    }
+
+    async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
+        Ok(match context.stop() {
+            0 => "No active task to stop.".into(),
+            count => format!("Stopped {count} task(s).").into(),
+        })
+    }
+}
+
+/// `/status`: how things are.
+#[derive(Debug)]
+pub(super) struct Status;
+
+#[async_trait]
+impl Command for Status {
+    fn info(&self) -> CommandInfo {
+        let about = "Show model, tokens and what is running";
+        CommandInfo { name: "status", aliases: &[], about, usage: "" }
+    }
+
+    fn when(&self) -> When {
+        When::Now
+    }
+
+    async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
+        let of_session = context.agent().describe(context.session).await;
+        let minutes = context.uptime().as_secs() / 60;
+        let answer = format!(
+            "🐈 nanobot {}\n{of_session}\nActive tasks: {}\nUptime: {minutes} min",
+            env!("CARGO_PKG_VERSION"),
+            context.active_tasks()
+        );
+        Ok(answer.into())
+    }
+}
+
+/// `/help`: the commands, or one of them.
+#[derive(Debug)]
+pub(super) struct Help;
+
+#[async_trait]
+impl Command for Help {
+    fn info(&self) -> CommandInfo {
+        CommandInfo { name: "help", aliases: &[], about: "Show the commands", usage: "[COMMAND]" }
+    }
+
+    fn when(&self) -> When {
+        When::Now
+    }
+
+    async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
+        let word = context.arguments.trim_start_matches('/');
+        let asked = context.commands().find(word).map(|command| command.info());
+        Ok(match asked {
+            Some(info) => line(&info).into(),
+            None => {
+                let lines: Vec<String> = context.commands().infos().map(|info| line(&info)).collect();
+                format!("🐈 nanobot commands:\n{}", lines.join("\n")).into()
+            }
+        })
+    }
+}
+
+/// A command as help shows it.
+fn line(info: &CommandInfo) -> String {
+    let usage = if info.usage.is_empty() { String::new() } else { format!(" {}", info.usage) };
+    let aliases: String = info.aliases.iter().map(|name| format!(", /{name}")).collect();
+    format!("/{}{usage}{aliases} — {}", info.name, info.about)
+}
+
+/// `/start`: what platforms send when a person opens the chat.
+#[derive(Debug)]
+pub(super) struct Start;
+
+#[async_trait]
+impl Command for Start {
+    fn info(&self) -> CommandInfo {
+        CommandInfo { name: "start", aliases: &[], about: "Say hello", usage: "[…]" }
+    }
+
+    fn when(&self) -> When {
+        When::Now
+    }
+
+    async fn run(&self, _: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
+        Ok("Hi, I am nanobot. Write to me, or try /help.".into())
+    }
+}
