@@ -1,17 +1,16 @@
-//! The few things done to files here: a bounded read, an append, a replacement that keeps what it
-//! replaces. Each write is durable when it returns.
+//! The few things done to files here: a bounded read, an append, a replacement. Each write is
+//! durable when it returns.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use nanobot_disk::{Access, Disk, DiskFile, copy, read_some, read_to_end, write_all};
+use nanobot_disk::{Access, Disk, DiskFile, Stamp, read_some, read_to_end, write_all};
 
 use crate::MemoryError;
 
 /// How much of a file is read, in bytes.
-const READ_LIMIT: u64 = 5 * 1024 * 1024;
-/// How many earlier versions of a replaced file are kept.
-const VERSIONS: u32 = 3;
+pub(crate) const READ_LIMIT: u64 = 5 * 1024 * 1024;
+const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// A file as it was read.
 #[derive(Debug, Default)]
@@ -19,6 +18,8 @@ pub(crate) struct Text {
     pub(crate) text: String,
     /// Of its bytes and its length.
     pub(crate) fingerprint: u64,
+    /// In bytes; the text may be less, see [`READ_LIMIT`].
+    pub(crate) length: u64,
 }
 
 /// The error of an action on a path.
@@ -27,8 +28,9 @@ pub(crate) fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error
     move |source| MemoryError::Io { action, path, source }
 }
 
-/// Reads text; `None` when there is no such file. Bytes that are no text are replaced by marks,
-/// what lies behind [`READ_LIMIT`] is left out; both are reported.
+/// Reads text; `None` when there is no such file. A byte order mark is not part of it. Bytes that
+/// are no text are replaced by marks, what lies behind [`READ_LIMIT`] is left out; both are
+/// reported.
 pub(crate) fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Text>, MemoryError> {
     let failed = || failed("read", path);
     let file = match disk.open(path, Access::Read) {
@@ -41,16 +43,28 @@ pub(crate) fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Text>, MemoryE
         tracing::warn!(path = %path.display(), length, limit = READ_LIMIT, "memory file is too long, its beginning is used");
     }
     let fingerprint = fingerprint(&bytes, length);
-    let text = String::from_utf8(bytes).unwrap_or_else(|error| {
+    let mut text = String::from_utf8(bytes).unwrap_or_else(|error| {
         tracing::warn!(path = %path.display(), "memory file holds bytes that are no text");
         String::from_utf8_lossy(error.as_bytes()).into_owned()
     });
-    Ok(Some(Text { text, fingerprint }))
+    if text.starts_with(BYTE_ORDER_MARK) {
+        text.remove(0);
+    }
+    Ok(Some(Text { text, fingerprint, length }))
+}
+
+/// How a file is now; `None` when there is none.
+pub(crate) fn stamp(disk: &dyn Disk, path: &Path) -> Result<Option<Stamp>, MemoryError> {
+    let stamp = match disk.open(path, Access::Read) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file.and_then(|file| file.stamp()),
+    };
+    stamp.map(Some).map_err(failed("read", path))
 }
 
 /// FNV-1a: stable over programs and versions, which `std`'s hasher is not. Nothing at all is 0,
 /// like a file that is not there.
-fn fingerprint(bytes: &[u8], length: u64) -> u64 {
+pub(crate) fn fingerprint(bytes: &[u8], length: u64) -> u64 {
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     if length == 0 { 0 } else { length.to_le_bytes().iter().chain(bytes).fold(0xcbf2_9ce4_8422_2325, mix) }
 }
@@ -80,58 +94,34 @@ fn ends_a_line(file: &dyn DiskFile, length: u64) -> io::Result<bool> {
     Ok(byte == *b"\n")
 }
 
-/// Replaces a file: old or new, never a mixture. The last versions stay beside it as `.bak`,
-/// `.bak.1` and so on. A link is followed, so that it stays one.
+/// Replaces a file: old or new, never a mixture. A link is followed, so that it stays one.
 pub(crate) fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), MemoryError> {
     let target = match disk.resolve(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
         resolved => resolved.map_err(failed("find", path))?,
     };
-    // Both are durable before any name changes: a full disk must not push old versions out.
-    let draft = write_draft(disk, &target, bytes).map_err(failed("write", &target))?;
-    keep_version(disk, &target).map_err(failed("back up", &target))?;
-    put_in_place(disk, &draft, &target).map_err(failed("replace", &target))
+    write(disk, &target, bytes)
 }
 
-/// Writes a file by rename, with nothing kept.
+/// Writes a file by rename.
 pub(crate) fn write(disk: &dyn Disk, target: &Path, bytes: &[u8]) -> Result<(), MemoryError> {
-    let written = write_draft(disk, target, bytes).and_then(|draft| put_in_place(disk, &draft, target));
+    let written = put(disk, target, |file| {
+        write_all(file, bytes)?;
+        file.sync()
+    });
     written.map_err(failed("write", target))
 }
 
-fn write_draft(disk: &dyn Disk, target: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
+/// Writes a file by rename; `fill` writes what is in it, and syncs that.
+pub(crate) fn put(
+    disk: &dyn Disk,
+    target: &Path,
+    fill: impl FnOnce(&mut dyn DiskFile) -> io::Result<()>,
+) -> io::Result<()> {
     let draft = with_suffix(target, ".draft");
-    let mut file = disk.open(&draft, Access::DraftOf(target))?;
-    write_all(&mut *file, bytes)?;
-    file.sync()?;
-    Ok(draft)
-}
-
-fn put_in_place(disk: &dyn Disk, draft: &Path, target: &Path) -> io::Result<()> {
-    disk.rename(draft, target)?;
+    fill(&mut *disk.open(&draft, Access::DraftOf(target))?)?;
+    disk.rename(&draft, target)?;
     sync_names(disk, target)
-}
-
-/// Copies what is replaced first, then moves the older versions up to make room for the copy.
-fn keep_version(disk: &dyn Disk, target: &Path) -> io::Result<()> {
-    let current = match disk.open(target, Access::Read) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        opened => opened?,
-    };
-    let newest = version(target, 0);
-    let draft = with_suffix(&newest, ".draft");
-    copy(&*current, 0, &mut *disk.open(&draft, Access::DraftOf(target))?)?;
-    for number in (1..VERSIONS).rev() {
-        match disk.rename(&version(target, number - 1), &version(target, number)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-    }
-    disk.rename(&draft, &newest)
-}
-
-fn version(target: &Path, number: u32) -> PathBuf {
-    if number == 0 { with_suffix(target, ".bak") } else { with_suffix(target, &format!(".bak.{number}")) }
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {

@@ -1,141 +1,301 @@
-//! Memory as Markdown files in one folder, as the Python program keeps it.
+//! Memory as Markdown files in folders, as the Python program keeps it.
 //!
-//! Decision: only everybody's memory is kept. A scope of one person or room is refused rather than
-//! answered with what everybody may see. `MEMORY.md` is replaced by rename with its last versions
-//! kept beside it, `HISTORY.md` is appended to and never renamed, and day notes are only read.
+//! Decision: a scope is a folder of [`MemoryFolders`], and a scope that has none is refused rather
+//! than answered with what everybody may see. `MEMORY.md` is replaced by rename behind its
+//! [`Versions`], `HISTORY.md` is appended to and never renamed, and day notes are only read, and
+//! put together or removed when the settings say so.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
 use chrono::{Days, Local, NaiveDate};
-use nanobot_disk::{Disk, LocalDisk, NewFolders};
+use nanobot_disk::{Disk, LocalDisk, NewFolders, Stamp};
 use nanobot_types::Timestamp;
 use tokio::sync::Mutex;
 
-use crate::{DayNote, Facts, MemoryError, MemoryStore, Revision, Scope, file, history};
+use crate::versions::{Content, Versions};
+use crate::{
+    DayNote, Facts, MemoryError, MemoryFolders, MemorySettings, MemoryStore, MemoryVersions, Reason, Revision, Scope,
+    Tended, Version, VersionText, file, history, notes,
+};
 
-/// Files in one folder.
+const FACTS: &str = "MEMORY.md";
+
+/// Files below one folder.
 #[derive(Debug)]
 pub struct MarkdownStore {
-    disk: Arc<dyn Disk>,
-    folder: Arc<PathBuf>,
+    shared: Arc<Shared>,
     /// Held by those who write.
     writing: Arc<Mutex<NewFolders>>,
 }
 
+#[derive(Debug)]
+struct Shared {
+    disk: Arc<dyn Disk>,
+    folders: MemoryFolders,
+    settings: MemorySettings,
+    /// Files as they were when their newest version was known to say what is in them.
+    seen: std::sync::Mutex<HashMap<PathBuf, Option<Stamp>>>,
+}
+
+/// The file work in the folder of one scope.
+struct Work<'a> {
+    shared: &'a Shared,
+    disk: &'a dyn Disk,
+    folder: &'a Path,
+}
+
 impl MarkdownStore {
-    /// A store over `<workspace>/memory`. The folder is made when something is written.
+    /// A store of what is everybody's over `<workspace>/memory`. Folders are made when something
+    /// is written.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self::on(Arc::new(LocalDisk), folder)
     }
 
     /// The same on another disk.
     pub fn on(disk: Arc<dyn Disk>, folder: impl Into<PathBuf>) -> Self {
-        Self { disk, folder: Arc::new(folder.into()), writing: Arc::default() }
+        Self::made(disk, folder.into(), MemorySettings::default())
+    }
+
+    /// The same with other settings.
+    #[must_use]
+    pub fn with_settings(self, settings: MemorySettings) -> Self {
+        Self::made(self.shared.disk.clone(), self.shared.folders.root().to_owned(), settings)
+    }
+
+    fn made(disk: Arc<dyn Disk>, root: PathBuf, settings: MemorySettings) -> Self {
+        let folders = MemoryFolders::new(root, settings.scopes);
+        let shared = Shared { disk, folders, settings, seen: std::sync::Mutex::default() };
+        Self { shared: Arc::new(shared), writing: Arc::default() }
+    }
+
+    /// Where it keeps what.
+    #[must_use]
+    pub fn folders(&self) -> &MemoryFolders {
+        &self.shared.folders
+    }
+
+    /// Does with the old day notes of all scopes what the settings say. Without such settings
+    /// nothing is looked at.
+    ///
+    /// # Errors
+    /// [`MemoryError::Io`]; every line is in one place at least then, and doing it again is safe.
+    pub async fn tend(&self, today: NaiveDate) -> Result<Tended, MemoryError> {
+        let settings = self.shared.settings;
+        let mut sum = Tended::default();
+        if !settings.roll_up_monthly && settings.keep_daily_notes_days == 0 {
+            return Ok(sum);
+        }
+        let shared = self.shared.clone();
+        let scopes = tokio::task::spawn_blocking(move || shared.folders.existing()).await.unwrap_or_default();
+        for scope in scopes {
+            let tended = self
+                .writing(&scope, move |work| notes::tend(work.disk, work.folder, &work.versions(), &settings, today))
+                .await?;
+            sum.rolled_up += tended.rolled_up;
+            sum.expired += tended.expired;
+        }
+        Ok(sum)
     }
 
     async fn reading<T: Send + 'static>(
         &self,
         scope: &Scope,
-        work: impl FnOnce(&dyn Disk, &Path) -> Result<T, MemoryError> + Send + 'static,
+        work: impl FnOnce(&Work<'_>) -> Result<T, MemoryError> + Send + 'static,
     ) -> Result<T, MemoryError> {
-        only_shared(scope)?;
-        let (disk, folder) = (self.disk.clone(), self.folder.clone());
-        let done = tokio::task::spawn_blocking(move || work(&*disk, &folder)).await;
-        done.map_err(|error| file::failed("reach", &self.folder)(io::Error::other(error)))?
+        let folder = self.shared.folders.of(scope)?;
+        let (shared, place) = (self.shared.clone(), folder.clone());
+        let done =
+            tokio::task::spawn_blocking(move || work(&Work { shared: &shared, disk: &*shared.disk, folder: &place }));
+        done.await.map_err(|error| file::failed("reach", &folder)(io::Error::other(error)))?
     }
 
-    /// Like [`Self::reading`], with no other writer beside it. What was begun is finished, also
-    /// when nobody waits for it any more.
+    /// Like [`Self::reading`], with no other writer beside it, in this process or another. What
+    /// was begun is finished, also when nobody waits for it any more.
     async fn writing<T: Send + 'static>(
         &self,
         scope: &Scope,
-        work: impl FnOnce(&dyn Disk, &Path) -> Result<T, MemoryError> + Send + 'static,
+        work: impl FnOnce(&Work<'_>) -> Result<T, MemoryError> + Send + 'static,
     ) -> Result<T, MemoryError> {
         let alone = self.writing.clone().lock_owned().await;
-        self.reading(scope, move |disk, folder| {
-            alone.ensure(disk, folder).map_err(file::failed("create", folder))?;
-            work(disk, folder)
+        self.reading(scope, move |at| {
+            alone.ensure(at.disk, at.folder).map_err(file::failed("create", at.folder))?;
+            let _others_wait = at.versions().lock(&alone)?;
+            work(at)
         })
         .await
     }
 }
 
-fn only_shared(scope: &Scope) -> Result<(), MemoryError> {
-    match scope {
-        Scope::Shared => Ok(()),
-        Scope::Person(_) | Scope::Room(_) => Err(MemoryError::Unsupported { scope: scope.to_string() }),
+impl Work<'_> {
+    fn versions(&self) -> Versions<'_> {
+        Versions::new(self.disk, self.folder, self.shared.settings.keep_versions)
+    }
+
+    fn facts(&self) -> Result<Facts, MemoryError> {
+        let read = file::read(self.disk, &self.folder.join(FACTS))?.unwrap_or_default();
+        Ok(Facts { revision: Revision(read.fingerprint), text: read.text })
+    }
+
+    fn replace_facts(&self, text: &str, base: Revision, reason: &Reason) -> Result<Revision, MemoryError> {
+        let path = self.folder.join(FACTS);
+        let current = file::read(self.disk, &path)?.unwrap_or_default();
+        if Revision(current.fingerprint) != base {
+            return Err(MemoryError::Changed);
+        }
+        if current.length > file::READ_LIMIT {
+            return Err(MemoryError::TooLong { path, length: current.length, limit: file::READ_LIMIT });
+        }
+        if current.text != text {
+            self.put(FACTS, text.as_bytes(), reason)?;
+        }
+        Ok(self.facts()?.revision)
+    }
+
+    /// Gives a file another content, as a version behind one of what is there.
+    fn put(&self, name: &str, bytes: &[u8], reason: &Reason) -> Result<Version, MemoryError> {
+        let versions = self.versions();
+        versions.notice(name, &Reason::Found)?;
+        let version = versions.commit(name, &Content::Bytes(bytes), reason)?;
+        file::replace(self.disk, &self.folder.join(name), bytes).inspect_err(|_| versions.withdraw(&version))?;
+        Ok(version)
+    }
+
+    fn restore(&self, number: u64) -> Result<Version, MemoryError> {
+        let version = self.versions().find(number)?;
+        let is_name = Path::new(&version.file).file_name().is_some_and(|name| name == version.file.as_str());
+        if version.removed || !is_name {
+            return Err(MemoryError::NoVersion { number });
+        }
+        let bytes = self.versions().bytes(&version)?;
+        self.put(&version.file, &bytes, &Reason::Restored { version: number })
+    }
+
+    fn version(&self, number: u64) -> Result<VersionText, MemoryError> {
+        let versions = self.versions();
+        let version = versions.find(number)?;
+        let text = |version: &Version| Ok(String::from_utf8_lossy(&versions.bytes(version)?).into_owned());
+        let before = version.before.and_then(|before| versions.find(before).ok());
+        Ok(VersionText {
+            before: before.as_ref().map(text).transpose()?.unwrap_or_default(),
+            text: text(&version)?,
+            version,
+        })
+    }
+
+    /// The names of files that are looked after: the facts and the notes around today.
+    fn watched() -> Vec<String> {
+        let today = Local::now().date_naive();
+        let days = [Some(today), today.pred_opt()];
+        std::iter::once(FACTS.to_owned()).chain(days.into_iter().flatten().map(notes::name)).collect()
+    }
+
+    /// Those of [`Self::watched`] that are not as they were last seen.
+    fn touched(&self) -> Result<Vec<String>, MemoryError> {
+        let mut touched = Vec::new();
+        for name in Self::watched() {
+            let path = self.folder.join(&name);
+            let stamp = file::stamp(self.disk, &path)?;
+            if self.seen().get(&path) == Some(&stamp) {
+                continue;
+            }
+            let current = file::read(self.disk, &path)?;
+            if self.versions().is_known(&name, current.as_ref())? {
+                let mut seen = self.seen();
+                // Yesterday's yesterday is nobody's concern any more.
+                if seen.len() > MOST_SEEN {
+                    seen.clear();
+                }
+                seen.insert(path, stamp);
+            } else {
+                touched.push(name);
+            }
+        }
+        Ok(touched)
+    }
+
+    fn seen(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, Option<Stamp>>> {
+        self.shared.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn facts(disk: &dyn Disk, folder: &Path) -> Result<Facts, MemoryError> {
-    let read = file::read(disk, &folder.join("MEMORY.md"))?.unwrap_or_default();
-    Ok(Facts { revision: Revision(read.fingerprint), text: read.text })
-}
-
-fn note(disk: &dyn Disk, folder: &Path, date: NaiveDate) -> Result<Option<DayNote>, MemoryError> {
-    let read = file::read(disk, &folder.join(date.format("%Y-%m-%d.md").to_string()))?;
-    Ok(read.map(|read| DayNote { date, text: read.text }))
-}
-
-/// The days with a note between `first` and `last`, the newest first.
-fn noted_days(
-    disk: &dyn Disk,
-    folder: &Path,
-    first: NaiveDate,
-    last: NaiveDate,
-) -> Result<Vec<NaiveDate>, MemoryError> {
-    let files = match disk.list(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        files => files.map_err(file::failed("list", folder))?,
-    };
-    let date_of = |file: &PathBuf| NaiveDate::parse_from_str(file.file_name()?.to_str()?, "%Y-%m-%d.md").ok();
-    let dates = files.iter().filter_map(date_of);
-    let mut days: Vec<NaiveDate> = dates.filter(|date| (first..=last).contains(date)).collect();
-    days.sort_unstable_by(|a, b| b.cmp(a));
-    Ok(days)
-}
+/// How many files are remembered as they were seen.
+const MOST_SEEN: usize = 1024;
 
 #[async_trait]
 impl MemoryStore for MarkdownStore {
     async fn facts(&self, scope: &Scope) -> Result<Facts, MemoryError> {
-        self.reading(scope, facts).await
+        self.reading(scope, |work| work.facts()).await
     }
 
-    async fn replace_facts(&self, scope: &Scope, text: String, base: Revision) -> Result<Revision, MemoryError> {
-        self.writing(scope, move |disk, folder| {
-            let current = facts(disk, folder)?;
-            if current.revision != base {
-                return Err(MemoryError::Changed);
-            }
-            if current.text != text {
-                file::replace(disk, &folder.join("MEMORY.md"), text.as_bytes())?;
-            }
-            Ok(facts(disk, folder)?.revision)
-        })
-        .await
+    async fn replace_facts(
+        &self,
+        scope: &Scope,
+        text: String,
+        base: Revision,
+        reason: &Reason,
+    ) -> Result<Revision, MemoryError> {
+        let reason = reason.clone();
+        self.writing(scope, move |work| work.replace_facts(&text, base, &reason)).await
     }
 
     async fn append_history(&self, scope: &Scope, at: Timestamp, entry: &str) -> Result<(), MemoryError> {
         let entry = entry.trim_end().to_owned();
-        self.writing(scope, move |disk, folder| history::append(disk, folder, &at, &entry)).await
+        self.writing(scope, move |work| history::append(work.disk, work.folder, &at, &entry)).await
     }
 
     async fn day_note(&self, scope: &Scope, date: NaiveDate) -> Result<Option<DayNote>, MemoryError> {
-        self.reading(scope, move |disk, folder| note(disk, folder, date)).await
+        self.reading(scope, move |work| notes::note(work.disk, work.folder, date)).await
     }
 
     async fn recent(&self, scope: &Scope, days: u32) -> Result<Vec<DayNote>, MemoryError> {
-        self.reading(scope, move |disk, folder| {
+        self.reading(scope, move |work| {
             let Some(before) = days.checked_sub(1) else {
                 return Ok(Vec::new());
             };
             let today = Local::now().date_naive();
             let first = today.checked_sub_days(Days::new(before.into())).unwrap_or(NaiveDate::MIN);
-            let days = noted_days(disk, folder, first, today)?;
-            days.into_iter().filter_map(|date| note(disk, folder, date).transpose()).collect()
+            let days = notes::noted_days(work.disk, work.folder, first, today)?;
+            days.into_iter().filter_map(|date| notes::note(work.disk, work.folder, date).transpose()).collect()
+        })
+        .await
+    }
+
+    fn is_divided(&self) -> bool {
+        self.shared.folders.is_divided()
+    }
+
+    fn versions(&self) -> Option<&dyn MemoryVersions> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl MemoryVersions for MarkdownStore {
+    async fn log(&self, scope: &Scope) -> Result<Vec<Version>, MemoryError> {
+        self.reading(scope, |work| work.versions().all()).await
+    }
+
+    async fn version(&self, scope: &Scope, number: u64) -> Result<VersionText, MemoryError> {
+        self.reading(scope, move |work| work.version(number)).await
+    }
+
+    async fn restore(&self, scope: &Scope, number: u64) -> Result<Version, MemoryError> {
+        self.writing(scope, move |work| work.restore(number)).await
+    }
+
+    async fn notice(&self, scope: &Scope, reason: &Reason) -> Result<Vec<Version>, MemoryError> {
+        let touched = self.reading(scope, |work| work.touched()).await?;
+        if touched.is_empty() {
+            return Ok(Vec::new());
+        }
+        let reason = reason.clone();
+        self.writing(scope, move |work| {
+            let versions = work.versions();
+            touched.iter().filter_map(|name| versions.notice(name, &reason).transpose()).collect()
         })
         .await
     }

@@ -5,31 +5,10 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 use chrono::NaiveDate;
-use nanobot_types::{SenderId, SessionKey, Timestamp};
+use nanobot_types::Timestamp;
+use serde::{Deserialize, Serialize};
 
-use crate::MemoryError;
-
-/// Whose memory it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Scope {
-    /// Everybody's.
-    #[default]
-    Shared,
-    /// One person's; never shown in a group.
-    Person(SenderId),
-    /// One group's.
-    Room(SessionKey),
-}
-
-impl fmt::Display for Scope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Shared => f.write_str("everybody"),
-            Self::Person(person) => write!(f, "person {person}"),
-            Self::Room(room) => write!(f, "room {room}"),
-        }
-    }
-}
+use crate::{MemoryError, Reason, Scope};
 
 /// A fingerprint of the facts as they were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -76,11 +55,18 @@ pub trait MemoryStore: Send + Sync + fmt::Debug {
     async fn facts(&self, scope: &Scope) -> Result<Facts, MemoryError>;
 
     /// Replaces the facts if they are still those of `base`: old or new, never a mixture, also
-    /// after a crash.
+    /// after a crash. What was there and what is there now are versions before this returns.
     ///
     /// # Errors
-    /// [`MemoryError::Changed`] when they are not.
-    async fn replace_facts(&self, scope: &Scope, text: String, base: Revision) -> Result<Revision, MemoryError>;
+    /// [`MemoryError::Changed`] when they are not those of `base`, [`MemoryError::TooLong`] when
+    /// there is more than what was read.
+    async fn replace_facts(
+        &self,
+        scope: &Scope,
+        text: String,
+        base: Revision,
+        reason: &Reason,
+    ) -> Result<Revision, MemoryError>;
 
     /// Appends an entry and a blank line to the history.
     ///
@@ -99,14 +85,91 @@ pub trait MemoryStore: Send + Sync + fmt::Debug {
     /// # Errors
     /// [`MemoryError::Io`].
     async fn recent(&self, scope: &Scope, days: u32) -> Result<Vec<DayNote>, MemoryError>;
+
+    /// Whether people and rooms have memory of their own here. Elsewhere every scope but
+    /// [`Scope::Shared`] is refused.
+    fn is_divided(&self) -> bool {
+        false
+    }
+
+    /// The versions of what is kept, where there are any.
+    fn versions(&self) -> Option<&dyn MemoryVersions> {
+        None
+    }
+}
+
+/// A change of a file of memory, which stands at what the file was behind it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Version {
+    /// Its number in its scope, from 1.
+    pub number: u64,
+    /// When it was noticed or made.
+    pub at: Timestamp,
+    /// The file's name in the folder of the scope.
+    pub file: String,
+    /// Why.
+    pub reason: Reason,
+    /// The length of the file behind the change, in bytes.
+    pub bytes: u64,
+    /// A fingerprint of it, in hexadecimal digits.
+    pub digest: String,
+    /// The version of the same file before this one, while it is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<u64>,
+    /// Whether the file was removed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub removed: bool,
+}
+
+/// A version with what the file was before and behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VersionText {
+    /// The version.
+    pub version: Version,
+    /// The text before it; empty when that is not kept.
+    pub before: String,
+    /// The text behind it.
+    pub text: String,
+}
+
+/// What memory was, to be reviewed and brought back. How many versions are kept is a setting;
+/// the newest of each file always is.
+#[async_trait]
+pub trait MemoryVersions: Send + Sync + fmt::Debug {
+    /// All versions of a scope, the newest first.
+    ///
+    /// # Errors
+    /// [`MemoryError::Io`].
+    async fn log(&self, scope: &Scope) -> Result<Vec<Version>, MemoryError>;
+
+    /// One version.
+    ///
+    /// # Errors
+    /// [`MemoryError::NoVersion`].
+    async fn version(&self, scope: &Scope, number: u64) -> Result<VersionText, MemoryError>;
+
+    /// Brings a file back to what it was behind a version, byte by byte. That is a version of its
+    /// own, as is what was there before.
+    ///
+    /// # Errors
+    /// [`MemoryError::NoVersion`].
+    async fn restore(&self, scope: &Scope, number: u64) -> Result<Version, MemoryError>;
+
+    /// Looks whether the facts and the newest notes are as they were last seen, and keeps a
+    /// version of each that is not. Costs next to nothing when they are.
+    ///
+    /// # Errors
+    /// [`MemoryError::Io`].
+    async fn notice(&self, scope: &Scope, reason: &Reason) -> Result<Vec<Version>, MemoryError>;
 }
 
 /// Search over what a memory store holds.
 #[async_trait]
 pub trait MemorySearch: Send + Sync + fmt::Debug {
-    /// The best `limit` places for `query`, the best first.
+    /// The best `limit` places for `query` in the files of `scopes` and nowhere else, the best
+    /// first.
     ///
     /// # Errors
-    /// [`MemoryError::Io`].
-    async fn search(&self, scope: &Scope, query: &str, limit: usize) -> Result<Vec<MemoryHit>, MemoryError>;
+    /// [`MemoryError::Search`] and [`MemoryError::Unsupported`].
+    async fn search(&self, scopes: &[Scope], query: &str, limit: usize) -> Result<Vec<MemoryHit>, MemoryError>;
 }

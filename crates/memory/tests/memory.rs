@@ -8,14 +8,14 @@ mod disks;
 use std::path::Path;
 
 use chrono::{Days, Local, NaiveDate};
-use nanobot_memory::{DayNote, MarkdownStore, MemoryError, MemoryStore as _, Scope};
+use nanobot_memory::{DayNote, MarkdownStore, MemoryError, MemoryStore as _, Reason, Scope};
 use nanobot_testkit::conformance::memory_store;
 
 const SHARED: Scope = Scope::Shared;
 
 async fn replace(store: &MarkdownStore, text: &str) {
     let base = store.facts(&SHARED).await.unwrap().revision;
-    store.replace_facts(&SHARED, text.to_owned(), base).await.unwrap();
+    store.replace_facts(&SHARED, text.to_owned(), base, &Reason::Found).await.unwrap();
 }
 
 fn read(folder: &Path, name: &str) -> String {
@@ -56,7 +56,7 @@ async fn facts_changed_by_somebody_else_are_not_overwritten() {
     replace(&store, "mine").await;
     let base = store.facts(&SHARED).await.unwrap().revision;
     std::fs::write(root.path().join("MEMORY.md"), "yours").unwrap();
-    let refused = store.replace_facts(&SHARED, "mine again".to_owned(), base).await;
+    let refused = store.replace_facts(&SHARED, "mine again".to_owned(), base, &Reason::Found).await;
     assert!(matches!(refused, Err(MemoryError::Changed)), "{refused:?}");
     assert_eq!(read(root.path(), "MEMORY.md"), "yours");
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use chrono::Local;
 use nanobot_disk::Disk;
-use nanobot_memory::{MarkdownStore, MemoryStore as _};
+use nanobot_memory::{MarkdownStore, MemoryStore as _, Reason};
 use nanobot_testkit::{Fault, FaultyDisk, MemoryDisk};
 
 use crate::SHARED;
@@ -40,7 +40,7 @@ impl Tried {
         let Ok(facts) = store.facts(&SHARED).await else { return false };
         assert!(self.facts.contains(&facts.text) || (self.facts.is_empty() && facts.text.is_empty()));
         let text = self.text();
-        let replaced = store.replace_facts(&SHARED, text.clone(), facts.revision).await;
+        let replaced = store.replace_facts(&SHARED, text.clone(), facts.revision, &Reason::Found).await;
         if replaced.is_ok() {
             self.facts.clear();
         } else if self.facts.is_empty() {

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, ensure};
 use chrono::{Local, NaiveDate};
 use futures_util::future::join_all;
-use nanobot_memory::{Facts, MemoryError, MemoryStore, Scope};
+use nanobot_memory::{Facts, MemoryError, MemoryStore, Reason, Scope};
 
 use super::same;
 
@@ -26,7 +26,7 @@ async fn facts_are_replaced_whole(store: &impl MemoryStore) -> anyhow::Result<()
     same("none yet is an empty text", &empty.text.as_str(), &"")?;
     let mut base = empty.revision;
     for text in ["# Facts\n- likes 茶 🍵\n", "no newline at the end", "\u{0}\r\n", ""] {
-        base = store.replace_facts(&Scope::Shared, text.to_owned(), base).await?;
+        base = store.replace_facts(&Scope::Shared, text.to_owned(), base, &Reason::Found).await?;
         let expected = Facts { text: text.to_owned(), revision: base };
         same("what was written is read, under the revision returned", &store.facts(&Scope::Shared).await?, &expected)?;
     }
@@ -35,22 +35,23 @@ async fn facts_are_replaced_whole(store: &impl MemoryStore) -> anyhow::Result<()
 
 async fn stale_facts_are_refused(store: &impl MemoryStore) -> anyhow::Result<()> {
     let first = store.facts(&Scope::Shared).await?.revision;
-    let second = store.replace_facts(&Scope::Shared, "a".to_owned(), first).await?;
+    let second = store.replace_facts(&Scope::Shared, "a".to_owned(), first, &Reason::Found).await?;
     ensure!(first != second, "other facts have another revision");
-    let refused = store.replace_facts(&Scope::Shared, "b".to_owned(), first).await;
+    let refused = store.replace_facts(&Scope::Shared, "b".to_owned(), first, &Reason::Found).await;
     ensure!(matches!(refused, Err(MemoryError::Changed)), "an old base gave {refused:?}");
     same(
         "they are as they were",
         &store.facts(&Scope::Shared).await?,
         &Facts { text: "a".to_owned(), revision: second },
     )?;
-    let again = store.replace_facts(&Scope::Shared, "a".to_owned(), second).await?;
+    let again = store.replace_facts(&Scope::Shared, "a".to_owned(), second, &Reason::Found).await?;
     same("the same text keeps its revision", &again, &second)
 }
 
 async fn one_of_many_writers_wins(store: &impl MemoryStore) -> anyhow::Result<()> {
     let base = store.facts(&Scope::Shared).await?.revision;
-    let writers = (0..8).map(|writer| store.replace_facts(&Scope::Shared, format!("writer {writer}"), base));
+    let writers =
+        (0..8).map(|writer| store.replace_facts(&Scope::Shared, format!("writer {writer}"), base, &Reason::Found));
     let results = join_all(writers).await;
     let won: Vec<usize> = (0..).zip(&results).filter(|(_, result)| result.is_ok()).map(|(writer, _)| writer).collect();
     let [winner] = won.as_slice() else {
@@ -79,7 +80,7 @@ async fn notes_are_not_made_by_reading(store: &impl MemoryStore) -> anyhow::Resu
 
 async fn scopes_are_kept_apart(store: &impl MemoryStore) -> anyhow::Result<()> {
     let base = store.facts(&Scope::Shared).await?.revision;
-    store.replace_facts(&Scope::Shared, "everybody's".to_owned(), base).await?;
+    store.replace_facts(&Scope::Shared, "everybody's".to_owned(), base, &Reason::Found).await?;
     for scope in [Scope::Person("1".into()), Scope::Person("2".into()), Scope::Room("t:1".into())] {
         match store.facts(&scope).await {
             Err(MemoryError::Unsupported { .. }) => {
@@ -89,7 +90,7 @@ async fn scopes_are_kept_apart(store: &impl MemoryStore) -> anyhow::Result<()> {
             facts => {
                 let facts = facts?;
                 same(&format!("{scope} begins empty"), &facts.text.as_str(), &"")?;
-                store.replace_facts(&scope, scope.to_string(), facts.revision).await?;
+                store.replace_facts(&scope, scope.to_string(), facts.revision, &Reason::Found).await?;
             }
         }
     }

@@ -1,0 +1,46 @@
+//! Whether a rewrite of the facts loses too much to be believed.
+//!
+//! Decision: what is counted are letters and digits, because Markdown, indentation and line ends
+//! may come and go without anything being lost. A small file may be rewritten freely: half of
+//! three lines is no evidence.
+
+/// Letters and digits up to which facts may be rewritten freely.
+const SMALL: usize = 200;
+
+/// Whether `new` has less than half of what `old` says. The caller refuses such a rewrite and
+/// keeps what it wanted to say elsewhere.
+#[must_use]
+pub fn loses_too_much(old: &str, new: &str) -> bool {
+    let before = informative(old);
+    before > SMALL && informative(new) < before.div_ceil(2)
+}
+
+fn informative(text: &str) -> usize {
+    text.chars().filter(|character| character.is_alphanumeric()).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_what_is_said_has_to_stay() {
+        let words = |count: usize| "word ".repeat(count);
+        let table = [
+            (String::new(), String::new(), false),
+            (words(50), String::new(), false),
+            (words(51), String::new(), true),
+            (words(100), words(50), false),
+            (words(100), words(49), true),
+            (words(101), words(50), true),
+            (words(100), "  \r\n- #\n".repeat(1000), true),
+            (format!("{}{}", words(60), "\n".repeat(100_000)), words(60), false),
+            ("记".repeat(300), "忆".repeat(150), false),
+            ("记".repeat(300), "忆".repeat(149), true),
+            (words(100), words(10_000), false),
+        ];
+        for (number, (old, new, expected)) in table.into_iter().enumerate() {
+            assert_eq!(loses_too_much(&old, &new), expected, "case {number}");
+        }
+    }
+}

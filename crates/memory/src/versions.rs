@@ -1,0 +1,209 @@
+//! The versions of the files of one folder: what was replaced or removed, and why.
+//!
+//! Decision: a version is one file in `.versions`, numbered, with what is known of it on its first
+//! line (a comment, as Markdown sees it) and the whole text, byte by byte, behind it. It is there
+//! or not, also after a power cut, and needs no log that could disagree with it. A version stands
+//! before the change is made: one that could not be recorded is not made. Versions are as long as
+//! files are, which is why how many are kept is bounded, in number and in bytes.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use chrono::Local;
+use nanobot_disk::{Access, Disk, DiskFile, NewFolders, copy, read_to_end, write_all};
+
+use crate::file::{self, Text};
+use crate::{MemoryError, Reason, Version};
+
+/// The folder of versions in the folder of a scope.
+const FOLDER: &str = ".versions";
+const HEAD_OPEN: &str = "<!-- nanobot ";
+const HEAD_CLOSE: &str = " -->";
+/// How long a first line may be, in bytes.
+const HEAD_LIMIT: u64 = 16 * 1024;
+/// What all versions of a folder may take, in bytes.
+const SPACE: u64 = 64 * 1024 * 1024;
+
+/// What a file is behind a change.
+pub(crate) enum Content<'a> {
+    Bytes(&'a [u8]),
+    /// What is in the file now, of which this was read.
+    Current(&'a Text),
+    Removed,
+}
+
+/// The versions of the files in a folder.
+pub(crate) struct Versions<'a> {
+    disk: &'a dyn Disk,
+    /// The folder of the files.
+    files: &'a Path,
+    keep: u32,
+}
+
+impl<'a> Versions<'a> {
+    pub(crate) fn new(disk: &'a dyn Disk, files: &'a Path, keep: u32) -> Self {
+        Self { disk, files, keep: keep.max(1) }
+    }
+
+    /// Waits until no other process writes to this folder, which is made first if need be.
+    pub(crate) fn lock(&self, folders: &NewFolders) -> Result<Box<dyn DiskFile>, MemoryError> {
+        let folder = self.folder();
+        folders.ensure(self.disk, &folder).map_err(file::failed("create", &folder))?;
+        let path = folder.join(".lock");
+        let locked = self.disk.open(&path, Access::Append).and_then(|file| file.lock().map(|()| file));
+        locked.map_err(file::failed("lock", &path))
+    }
+
+    /// All of them, the newest first. One that cannot be read is left out and reported.
+    pub(crate) fn all(&self) -> Result<Vec<Version>, MemoryError> {
+        let mut all: Vec<Version> = self.numbers()?.into_iter().filter_map(|number| self.head(number)).collect();
+        all.sort_unstable_by_key(|version| std::cmp::Reverse(version.number));
+        Ok(all)
+    }
+
+    /// The bytes of a version.
+    pub(crate) fn bytes(&self, version: &Version) -> Result<Vec<u8>, MemoryError> {
+        let path = self.path(version.number);
+        let read = || {
+            let file = self.disk.open(&path, Access::Read)?;
+            let beginning = read_to_end(&*file, 0, HEAD_LIMIT)?;
+            let head = beginning.iter().position(|byte| *byte == b'\n').ok_or(io::ErrorKind::InvalidData)?;
+            read_to_end(&*file, head as u64 + 1, version.bytes)
+        };
+        read().map_err(file::failed("read", &path))
+    }
+
+    /// The version of that number with a text.
+    pub(crate) fn find(&self, number: u64) -> Result<Version, MemoryError> {
+        let found = self.numbers()?.contains(&number).then(|| self.head(number)).flatten();
+        found.ok_or(MemoryError::NoVersion { number })
+    }
+
+    /// Records a change of a file.
+    pub(crate) fn commit(&self, name: &str, content: &Content<'_>, reason: &Reason) -> Result<Version, MemoryError> {
+        let all = self.all()?;
+        // Numbers of versions that cannot be read are not given again.
+        let last = self.numbers()?.into_iter().max().unwrap_or(0);
+        let (bytes, digest) = match content {
+            Content::Bytes(bytes) => (bytes.len() as u64, file::fingerprint(bytes, bytes.len() as u64)),
+            Content::Current(text) => (text.length, text.fingerprint),
+            Content::Removed => (0, 0),
+        };
+        let version = Version {
+            number: last + 1,
+            at: Local::now().fixed_offset(),
+            file: name.to_owned(),
+            reason: reason.clone(),
+            bytes,
+            digest: format!("{digest:016x}"),
+            before: all.iter().find(|version| version.file == name).map(|version| version.number),
+            removed: matches!(content, Content::Removed),
+        };
+        let path = self.path(version.number);
+        let written = self.write(&path, &version, content);
+        written.map_err(file::failed("write", &path))?;
+        self.prune(&version, &all);
+        Ok(version)
+    }
+
+    fn write(&self, path: &Path, version: &Version, content: &Content<'_>) -> io::Result<()> {
+        let head = format!("{HEAD_OPEN}{}{HEAD_CLOSE}\n", serde_json::to_string(version)?);
+        file::put(self.disk, path, |draft| {
+            write_all(draft, head.as_bytes())?;
+            match content {
+                Content::Bytes(bytes) => write_all(draft, bytes)?,
+                Content::Current(_) => {
+                    return copy(&*self.disk.open(&self.files.join(&version.file), Access::Read)?, 0, draft);
+                }
+                Content::Removed => {}
+            }
+            draft.sync()
+        })
+    }
+
+    /// Takes back a version whose change was not made.
+    pub(crate) fn withdraw(&self, version: &Version) {
+        let path = self.path(version.number);
+        if let Err(error) = self.disk.remove(&path) {
+            tracing::warn!(path = %path.display(), %error, "a version stays whose change could not be made");
+        }
+    }
+
+    /// Records that a file is not as its newest version says, if so.
+    pub(crate) fn notice(&self, name: &str, reason: &Reason) -> Result<Option<Version>, MemoryError> {
+        let current = file::read(self.disk, &self.files.join(name))?;
+        if self.is_known(name, current.as_ref())? {
+            return Ok(None);
+        }
+        let content = current.as_ref().map_or(Content::Removed, Content::Current);
+        self.commit(name, &content, reason).map(Some)
+    }
+
+    /// Whether the newest version of a file is what it is now.
+    pub(crate) fn is_known(&self, name: &str, current: Option<&Text>) -> Result<bool, MemoryError> {
+        let mut numbers = self.numbers()?;
+        numbers.sort_unstable_by(|a, b| b.cmp(a));
+        let newest = numbers.into_iter().filter_map(|number| self.head(number)).find(|version| version.file == name);
+        Ok(match (current, newest) {
+            (None, newest) => newest.is_none_or(|version| version.removed),
+            (Some(text), None) => text.length == 0,
+            (Some(text), Some(version)) => {
+                !version.removed
+                    && version.bytes == text.length
+                    && version.digest == format!("{:016x}", text.fingerprint)
+            }
+        })
+    }
+
+    /// Removes what is too old or too much; never the newest of a file.
+    fn prune(&self, newest: &Version, older: &[Version]) {
+        let mut files = HashSet::new();
+        let mut space: u64 = 0;
+        for (index, version) in std::iter::once(newest).chain(older).enumerate() {
+            space = space.saturating_add(version.bytes);
+            let is_newest = files.insert(version.file.as_str());
+            let keep = usize::try_from(self.keep).unwrap_or(usize::MAX);
+            if is_newest || (index < keep && space <= SPACE) {
+                continue;
+            }
+            let path = self.path(version.number);
+            if let Err(error) = self.disk.remove(&path) {
+                tracing::warn!(path = %path.display(), %error, "an old version of memory cannot be removed");
+            }
+        }
+    }
+
+    fn head(&self, number: u64) -> Option<Version> {
+        let path = self.path(number);
+        let read = || -> io::Result<Version> {
+            let beginning = read_to_end(&*self.disk.open(&path, Access::Read)?, 0, HEAD_LIMIT)?;
+            let line = beginning.split(|byte| *byte == b'\n').next().unwrap_or_default();
+            let json =
+                line.strip_prefix(HEAD_OPEN.as_bytes()).and_then(|line| line.strip_suffix(HEAD_CLOSE.as_bytes()));
+            Ok(serde_json::from_slice(json.unwrap_or_default())?)
+        };
+        let version = read().map_err(|error| {
+            tracing::warn!(path = %path.display(), %error, "a version of memory cannot be read");
+        });
+        version.ok().map(|version| Version { number, ..version })
+    }
+
+    fn numbers(&self) -> Result<Vec<u64>, MemoryError> {
+        let folder = self.folder();
+        let files = match self.disk.list(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            files => files.map_err(file::failed("list", &folder))?,
+        };
+        let number_of = |file: &PathBuf| file.file_name()?.to_str()?.strip_suffix(".md")?.parse().ok();
+        Ok(files.iter().filter_map(number_of).filter(|number| files.contains(&self.path(*number))).collect())
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.files.join(FOLDER)
+    }
+
+    fn path(&self, number: u64) -> PathBuf {
+        self.folder().join(format!("{number:06}.md"))
+    }
+}
