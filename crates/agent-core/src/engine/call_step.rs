@@ -8,6 +8,7 @@ use nanobot_tool::{Registry, ToolContext};
 use nanobot_types::{Effect, Event, ToolCall, ToolResult, TraceId};
 use tokio_util::sync::CancellationToken;
 
+use super::result_file::ResultFiles;
 use super::{TurnFacts, TurnOptions};
 
 /// The result of a call that may have run before a crash and must not run twice.
@@ -19,6 +20,7 @@ pub(crate) const CUT: &str = "\n... (truncated)";
 pub(super) struct CallStep<'a> {
     pub(super) registry: &'a Registry,
     pub(super) events: &'a EventFeed,
+    pub(super) results: &'a ResultFiles,
     pub(super) facts: &'a TurnFacts,
     pub(super) trace: TraceId,
     pub(super) cancel: CancellationToken,
@@ -34,14 +36,17 @@ impl CallStep<'_> {
     }
 
     /// Runs all calls at the same time; the results stand in the order of the calls.
-    pub(super) async fn run_beside(&self, calls: &[(u32, ToolCall)]) -> Vec<String> {
+    pub(super) async fn run_beside(&self, calls: &[(u32, ToolCall)]) -> Vec<Option<String>> {
         join_all(calls.iter().map(|(place, call)| self.run(*place, call))).await
     }
 
-    /// Runs one call; the text is what the model reads.
-    pub(super) async fn run(&self, place: u32, call: &ToolCall) -> String {
-        if self.resumed && self.registry.effect(&call.name) == Some(Effect::Irreversible) {
-            return UNKNOWN_OUTCOME.to_owned();
+    /// Runs one call; the text is what the model reads. `None` when the turn was cancelled before
+    /// the call came to a result and it does no harm to run it again: a turn that goes on after a
+    /// restart does so.
+    pub(super) async fn run(&self, place: u32, call: &ToolCall) -> Option<String> {
+        let effect = self.registry.effect(&call.name);
+        if self.resumed && effect == Some(Effect::Irreversible) {
+            return Some(UNKNOWN_OUTCOME.to_owned());
         }
         let started = Instant::now();
         let result = self.registry.run(call, &self.context(place, call)).await;
@@ -53,7 +58,11 @@ impl CallStep<'_> {
             success: result.success,
             elapsed_ms,
         });
-        self.text_of(&result)
+        let may_run_again = matches!(effect, Some(Effect::Pure | Effect::Idempotent));
+        if !result.success && may_run_again && self.cancel.is_cancelled() {
+            return None;
+        }
+        Some(self.text_of(call, &result).await)
     }
 
     fn context(&self, place: u32, call: &ToolCall) -> ToolContext {
@@ -65,6 +74,7 @@ impl CallStep<'_> {
             channel: self.facts.channel.clone(),
             chat_id: self.facts.chat_id.clone(),
             message_id: self.facts.message_id.clone(),
+            sender: self.facts.sender.clone(),
             delivery: self.facts.delivery.clone(),
             metadata: self.facts.metadata.clone(),
             origin: self.facts.origin.clone(),
@@ -72,7 +82,7 @@ impl CallStep<'_> {
         }
     }
 
-    fn text_of(&self, result: &ToolResult) -> String {
+    async fn text_of(&self, call: &ToolCall, result: &ToolResult) -> String {
         let mut text = String::new();
         if self.options.include_severity
             && let Some(severity) = result.severity
@@ -87,13 +97,6 @@ impl CallStep<'_> {
         if text.trim().is_empty() {
             return "(no output)".to_owned();
         }
-        match text.char_indices().nth(self.options.max_result_chars) {
-            Some((end, _)) => {
-                text.truncate(end);
-                text.push_str(CUT);
-                text
-            }
-            None => text,
-        }
+        self.results.shorten(call, text, self.options.max_result_chars).await
     }
 }

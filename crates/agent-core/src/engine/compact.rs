@@ -1,49 +1,61 @@
 //! Makes a conversation that outgrew its budget fit, in the middle of a turn.
 //!
-//! Decision: deterministic and without a model. The oldest tool results are replaced by a note,
-//! the newest few are left alone. Only what is sent changes; what is recorded stays whole.
+//! Decision: deterministic and without a model, in steps that cost more and more: old tool results
+//! are replaced by a note, whole turns at the beginning stay away, and in the end long texts lose
+//! their middle. What is done stays done for the rest of the turn, and more room is made than is
+//! needed right now, so that the requests of a turn go on beginning alike. Only what is sent
+//! changes; what is recorded stays whole.
 
 use std::sync::Arc;
 
-use nanobot_context::estimate_tokens;
-use nanobot_types::{ChatMessage, Content, ToolMessage};
+use nanobot_context::{estimate_message, estimate_tokens};
+use nanobot_types::{ChatMessage, Content, ContentBlock, ToolMessage};
 
-/// Results this close to the end are never touched.
+/// Results this close to the end are replaced by nothing.
 const KEPT: usize = 4;
 /// What stands in place of a result.
 const NOTE: &str = "[An older result was left out to save room. Call the tool again if it is needed.]";
+/// The most tokens of a text, tried one after the other.
+const CAPS: [usize; 5] = [8_000, 2_000, 500, 120, 30];
 
-/// Tokens of a message, its calls and reasoning included.
-pub(crate) fn estimate_message(message: &ChatMessage) -> usize {
-    let calls = match message {
-        ChatMessage::Assistant(assistant) => assistant
-            .tool_calls
-            .iter()
-            .map(|call| estimate_tokens(call.name.as_str()) + estimate_tokens(&call.arguments))
-            .chain(assistant.reasoning_content.iter().map(|text| estimate_tokens(text)))
-            .sum(),
-        _ => 0,
-    };
-    estimate_tokens(&message.text()) + calls + 4
+/// Tokens of several messages.
+pub(crate) fn estimate_messages(messages: &[Arc<ChatMessage>]) -> usize {
+    messages.iter().map(|message| estimate_message(message)).sum()
 }
 
-/// Replaces the oldest tool results until the messages take at most `target` tokens. Returns
-/// whether anything changed.
-pub(crate) fn compact(messages: &mut [Arc<ChatMessage>], target: usize) -> bool {
-    let mut total: usize = messages.iter().map(|message| estimate_message(message)).sum();
-    let last = messages.len().saturating_sub(KEPT);
-    let mut changed = false;
-    for message in messages.iter_mut().take(last) {
-        if total <= target {
+/// Makes messages fit into `budget` tokens, where that can be done: then they take a quarter less
+/// than that, or as little as there is to take away. Returns whether anything changed.
+pub(crate) fn compact(messages: &mut Vec<Arc<ChatMessage>>, budget: usize) -> bool {
+    let mut total = estimate_messages(messages);
+    if total <= budget {
+        return false;
+    }
+    let target = budget - budget / 4;
+    let before = total;
+    leave_out_results(messages, &mut total, target);
+    if total > budget {
+        leave_out_turns(messages, &mut total, target);
+    }
+    for cap in CAPS {
+        if total <= budget {
             break;
         }
-        let before = estimate_message(message);
-        let Some(shorter) = without_result(message) else { continue };
-        total = total.saturating_sub(before) + estimate_message(&shorter);
-        *message = Arc::new(shorter);
-        changed = true;
+        shorten(messages, &mut total, target, cap);
     }
-    changed
+    total < before
+}
+
+/// Replaces the oldest tool results by a note.
+fn leave_out_results(messages: &mut [Arc<ChatMessage>], total: &mut usize, target: usize) {
+    let last = messages.len().saturating_sub(KEPT);
+    for message in messages.iter_mut().take(last) {
+        if *total <= target {
+            return;
+        }
+        if let Some(shorter) = without_result(message) {
+            replace(message, shorter, total);
+        }
+    }
 }
 
 fn without_result(message: &ChatMessage) -> Option<ChatMessage> {
@@ -53,21 +65,139 @@ fn without_result(message: &ChatMessage) -> Option<ChatMessage> {
         .then(|| ChatMessage::Tool(ToolMessage { content: Content::Text(NOTE.to_owned()), ..result.clone() }))
 }
 
+/// Leaves whole turns away, the oldest first; what the last person's message began stays.
+fn leave_out_turns(messages: &mut Vec<Arc<ChatMessage>>, total: &mut usize, target: usize) {
+    let is_user = |message: &Arc<ChatMessage>| matches!(**message, ChatMessage::User(_));
+    let mut removed = 0;
+    let mut upto = 0;
+    for (index, message) in messages.iter().enumerate() {
+        if is_user(message) && index > 0 {
+            upto = index;
+            if *total - removed <= target {
+                break;
+            }
+        }
+        removed += estimate_message(message);
+    }
+    let left_out: usize = messages.drain(..upto).map(|message| estimate_message(&message)).sum();
+    *total = total.saturating_sub(left_out);
+}
+
+/// Takes the middle out of texts longer than `cap` tokens, the oldest first.
+fn shorten(messages: &mut [Arc<ChatMessage>], total: &mut usize, target: usize, cap: usize) {
+    for message in messages.iter_mut() {
+        if *total <= target {
+            return;
+        }
+        let shorter = match &**message {
+            ChatMessage::User(user) => {
+                let mut user = user.clone();
+                shorten_content(&mut user.content, cap);
+                ChatMessage::User(user)
+            }
+            ChatMessage::Tool(result) => {
+                let mut result = result.clone();
+                shorten_content(&mut result.content, cap);
+                ChatMessage::Tool(result)
+            }
+            ChatMessage::Assistant(assistant) => {
+                let mut assistant = assistant.clone();
+                assistant.content.iter_mut().for_each(|content| shorten_content(content, cap));
+                ChatMessage::Assistant(assistant)
+            }
+            ChatMessage::System { .. } => continue,
+        };
+        if estimate_message(&shorter) < estimate_message(message) {
+            replace(message, shorter, total);
+        }
+    }
+}
+
+fn shorten_content(content: &mut Content, cap: usize) {
+    match content {
+        Content::Text(text) => shorten_text(text, cap),
+        Content::Blocks(blocks) => {
+            for block in blocks {
+                if let ContentBlock::Text { text } = block {
+                    shorten_text(text, cap);
+                }
+            }
+        }
+    }
+}
+
+fn shorten_text(text: &mut String, cap: usize) {
+    if let Some(shorter) = without_middle(text, cap) {
+        *text = shorter;
+    }
+}
+
+/// A text with about `cap` tokens of its beginning and its end; `None` when it is no longer.
+pub(crate) fn without_middle(text: &str, cap: usize) -> Option<String> {
+    let tokens = estimate_tokens(text);
+    if tokens <= cap {
+        return None;
+    }
+    let length = text.chars().count();
+    let kept = length.saturating_mul(cap) / tokens;
+    let (head, tail) = (kept - kept / 4, kept / 4);
+    let left_out = length - head - tail;
+    let head: String = text.chars().take(head).collect();
+    let tail: String = text.chars().skip(length - tail).collect();
+    Some(format!("{head}\n[… {left_out} characters left out to save room …]\n{tail}"))
+}
+
+fn replace(message: &mut Arc<ChatMessage>, shorter: ChatMessage, total: &mut usize) {
+    *total = total.saturating_sub(estimate_message(message)) + estimate_message(&shorter);
+    *message = Arc::new(shorter);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use nanobot_types::ToolCall;
 
+    fn result(text: &str) -> Arc<ChatMessage> {
+        Arc::new(ChatMessage::tool(&ToolCall::new("1", "read_file", "{}"), text))
+    }
+
+    fn said(text: &str) -> Arc<ChatMessage> {
+        Arc::new(ChatMessage::user(text))
+    }
+
     #[test]
     fn old_results_go_first_and_new_ones_stay() {
-        let call = ToolCall::new("1", "read_file", "{}");
-        let long = "x".repeat(4000);
-        let mut messages: Vec<Arc<ChatMessage>> =
-            (0..8).map(|_| Arc::new(ChatMessage::tool(&call, long.clone()))).collect();
-        assert!(compact(&mut messages, 6500));
+        let long = "word ".repeat(1000);
+        let mut messages = vec![result(&long); 8];
+        assert!(compact(&mut messages, 7000));
         let cut = messages.iter().filter(|message| message.text() == NOTE).count();
-        assert_eq!(cut, 2);
+        assert_eq!(cut, 3, "a quarter is free then");
         assert_eq!(messages.last().unwrap().text(), long);
-        assert!(!compact(&mut messages, 6500));
+        assert!(!compact(&mut messages, 7000));
+    }
+
+    #[test]
+    fn then_whole_turns_stay_away() {
+        let long = "word ".repeat(1000);
+        let mut messages: Vec<Arc<ChatMessage>> = Vec::new();
+        for number in 0..6 {
+            messages.extend([said(&format!("{number} {long}")), Arc::new(ChatMessage::assistant("ok"))]);
+        }
+        messages.push(said("now"));
+        assert!(compact(&mut messages, 4000));
+        let texts: Vec<String> = messages.iter().map(|message| message.text().chars().take(3).collect()).collect();
+        assert_eq!(texts, ["4 w", "ok", "5 w", "ok", "now"]);
+    }
+
+    #[test]
+    fn in_the_end_texts_lose_their_middle_and_it_always_fits() {
+        let text = format!("BEGIN {} END", "很长的话 with words ".repeat(20_000));
+        for budget in [20_000, 3_000, 400] {
+            let mut messages = vec![said(&text), result(&text), result(&text)];
+            assert!(compact(&mut messages, budget));
+            assert!(estimate_messages(&messages) <= budget, "{budget}");
+            let first = messages.first().unwrap().text();
+            assert!(first.starts_with("BEGIN") && first.ends_with("END"), "{first}");
+        }
     }
 }

@@ -11,6 +11,7 @@ mod compact;
 mod hint;
 mod loop_guard;
 mod options;
+mod result_file;
 mod text_calls;
 mod turn;
 mod visible;
@@ -21,7 +22,7 @@ use async_trait::async_trait;
 use nanobot_context::ContextBuilder;
 use nanobot_session::{MessageEntry, SessionError};
 use nanobot_types::{
-    ChannelName, ChatId, DeliveryContext, Map, MessageId, Origin, SessionKey, StreamId, ToolCall, ToolSpec, TraceId,
+    ChannelName, ChatId, DeliveryContext, Map, MessageId, Origin, SenderId, SessionKey, StreamId, ToolCall, ToolSpec, TraceId,
     Usage,
 };
 use tokio_util::sync::CancellationToken;
@@ -60,6 +61,8 @@ pub struct TurnFacts {
     pub chat_id: ChatId,
     /// Its id in the platform's spelling.
     pub message_id: Option<MessageId>,
+    /// Who sent it, where somebody did.
+    pub sender: Option<SenderId>,
     /// Where a reply belongs.
     pub delivery: DeliveryContext,
     /// Its metadata.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The options of one turn.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TurnOptions {
     /// Read tool calls that a model writes into its text as `<tool_call>{…}</tool_call>`, as some
@@ -22,6 +22,9 @@ pub struct TurnOptions {
     pub token_budget: usize,
     /// Most characters of one tool result; the rest is cut before it is sent or stored.
     pub max_result_chars: usize,
+    /// Randomness, when it is not to be the candidate's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f32>,
 }
 
 impl Default for TurnOptions {
@@ -36,6 +39,7 @@ impl Default for TurnOptions {
             max_iterations: 40,
             token_budget: 65_536,
             max_result_chars: 16_000,
+            temperature: None,
         }
     }
 }

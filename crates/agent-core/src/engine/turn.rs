@@ -1,10 +1,11 @@
 //! The loop of a turn.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nanobot_bus::EventFeed;
-use nanobot_context::estimate_tokens;
+use nanobot_context::{Calibrator, estimate_tokens, estimate_tools};
 use nanobot_provider::{CallContext, ChatRequest, Delta, DeltaSink, Generation, ProviderRouter, ToolChoice};
 use nanobot_session::{MessageEntry, SessionError};
 use nanobot_tool::Registry;
@@ -14,14 +15,17 @@ use nanobot_types::{
 };
 
 use super::call_step::CallStep;
-use super::compact::{compact, estimate_message};
+use super::compact::{compact, estimate_messages};
 use super::hint::tool_hint;
 use super::loop_guard::{LoopGuard, Verdict, repetition_note};
+use super::result_file::ResultFiles;
 use super::text_calls::split_calls;
 use super::visible::{VisibleStream, visible};
 use super::{Progress, TurnIo, TurnOptions, TurnOutcome, TurnResult};
 use crate::{Observer, Signal};
 
+/// How often a conversation is halved that a vendor finds too long.
+const OVERFLOWS: usize = 3;
 /// Put behind a reply that the model could not finish.
 pub(crate) const CUT_NOTE: &str =
     "[The reply was cut at the token limit. Ask me to go on, or raise agents.defaults.maxTokens.]";
@@ -34,13 +38,35 @@ pub struct TurnEngine {
     router: Arc<ProviderRouter>,
     registry: Arc<Registry>,
     events: EventFeed,
+    results: ResultFiles,
+    calibrator: Arc<Calibrator>,
 }
 
 impl TurnEngine {
     /// An engine over a router and the tools it may call.
     #[must_use]
     pub fn new(router: Arc<ProviderRouter>, registry: Arc<Registry>, events: EventFeed) -> Self {
-        Self { router, registry, events }
+        Self { router, registry, events, results: ResultFiles::default(), calibrator: Arc::default() }
+    }
+
+    /// The same, with results that are too long for a prompt kept whole in a folder, where they
+    /// are readable for tools.
+    #[must_use]
+    pub fn keeping_results(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.results = ResultFiles { folder: Some(folder.into()) };
+        self
+    }
+
+    /// The same, with what was and will be learned about the size of requests.
+    #[must_use]
+    pub fn calibrated_by(mut self, calibrator: Arc<Calibrator>) -> Self {
+        self.calibrator = calibrator;
+        self
+    }
+
+    /// The model that is asked first; no name when there is none.
+    pub(crate) fn model(&self) -> ModelId {
+        self.router.candidates().next().map_or_else(|| ModelId::from(""), |candidate| candidate.model.clone())
     }
 
     /// Its tools.
@@ -65,8 +91,10 @@ impl TurnEngine {
         options: &'a TurnOptions,
         io: TurnIo<'a>,
     ) -> Result<TurnOutcome, SessionError> {
+        let fixed = estimate_tokens(&io.system) + estimate_tools(&io.tools);
         let mut turn = Turn {
             engine: self,
+            fixed,
             messages,
             trace,
             options,
@@ -92,6 +120,8 @@ impl TurnEngine {
 
 struct Turn<'a> {
     engine: &'a TurnEngine,
+    /// Tokens of the system prompt and the tools.
+    fixed: usize,
     messages: Vec<Arc<ChatMessage>>,
     trace: TraceId,
     options: &'a TurnOptions,
@@ -151,20 +181,23 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Calls the model, once more with a shorter conversation if this one does not fit.
+    /// Calls the model, again with a shorter conversation if this one does not fit.
     async fn call_model(&mut self, stream: &StreamId) -> (LlmResponse, bool) {
         let tap = Arc::new(StreamTap::new(self.io.observer.clone(), stream.clone()));
         let context =
             CallContext { trace: self.trace.clone(), deltas: Some(tap.clone()), cancel: self.io.cancel.clone() };
-        let request = self.request().await;
-        let mut response = self.engine.router.chat_with_failover(request, &context).await;
-        if response.finish_reason == FinishReason::ContextOverflow
-            && let Some(shorter) = self.shorter_request().await
-        {
-            response = self.engine.router.chat_with_failover(shorter, &context).await;
+        self.fit();
+        let mut response = self.engine.router.chat_with_failover(self.request().await, &context).await;
+        for _ in 0..OVERFLOWS {
+            if response.finish_reason != FinishReason::ContextOverflow || !self.halve() {
+                break;
+            }
+            self.usage += response.usage.unwrap_or_default();
+            response = self.engine.router.chat_with_failover(self.request().await, &context).await;
         }
-        if let Some(usage) = response.usage {
-            self.usage += usage;
+        self.usage += response.usage.unwrap_or_default();
+        if !tap.tried_again() {
+            self.learn(&response);
         }
         self.engine.events.send(Event::ModelCalled {
             trace: self.trace.clone(),
@@ -176,22 +209,47 @@ impl<'a> Turn<'a> {
         (response, streamed)
     }
 
-    async fn request(&self) -> ChatRequest {
-        let mut messages = self.messages.clone();
-        if self.options.compact_after_tools && self.options.token_budget > 0 {
-            compact(&mut messages, self.options.token_budget.saturating_sub(estimate_tokens(&self.io.system)));
+    /// Makes the conversation fit into the budget.
+    fn fit(&mut self) {
+        if !self.options.compact_after_tools {
+            return;
         }
-        self.request_of(messages).await
+        let model = self.engine.model();
+        let known = self.engine.calibrator.limit(&model).unwrap_or(usize::MAX);
+        let budget = match self.options.token_budget {
+            0 => known,
+            budget => budget.min(known),
+        };
+        if budget == usize::MAX {
+            return;
+        }
+        let factor = self.engine.calibrator.factor(&model, &self.io.facts.session);
+        let budget = (budget as f64 / factor) as usize;
+        // However long the prompt is, the conversation gets something.
+        let room = budget.saturating_sub(self.fixed).max(budget / 4);
+        if compact(&mut self.messages, room) {
+            tracing::info!(session = %self.io.facts.session, trace = %self.trace, room, "the conversation was made to fit");
+        }
     }
 
-    /// The request at half its size, if old results can be left out.
-    async fn shorter_request(&self) -> Option<ChatRequest> {
-        let mut messages = self.messages.clone();
-        let total: usize = messages.iter().map(|message| estimate_message(message)).sum();
-        if !compact(&mut messages, total / 2) {
-            return None;
-        }
-        Some(self.request_of(messages).await)
+    /// Makes the conversation half as long after a vendor said that it does not fit; whether that
+    /// was possible.
+    fn halve(&mut self) -> bool {
+        let total = estimate_messages(&self.messages);
+        let model = self.engine.model();
+        self.engine.calibrator.overflowed(&model, &self.io.facts.session, self.fixed + total);
+        compact(&mut self.messages, total / 2)
+    }
+
+    /// Compares what was estimated with what the vendor counted.
+    fn learn(&self, response: &LlmResponse) {
+        let (Some(usage), Some(model)) = (response.usage, &response.model) else { return };
+        let estimated = self.fixed + estimate_messages(&self.messages);
+        self.engine.calibrator.observe(model, &self.io.facts.session, estimated, usage.prompt_tokens);
+    }
+
+    async fn request(&self) -> ChatRequest {
+        self.request_of(self.messages.clone()).await
     }
 
     async fn request_of(&self, messages: Vec<Arc<ChatMessage>>) -> ChatRequest {
@@ -203,9 +261,16 @@ impl<'a> Turn<'a> {
             transcript: rendered.transcript,
             tools: self.io.tools.clone(),
             tool_choice: ToolChoice::Auto,
-            generation: Generation::default(),
+            generation: self.generation(),
             cache_key: Some(self.io.facts.session.to_string()),
         }
+    }
+
+    /// The candidate's own way to generate, unless the turn has another randomness.
+    fn generation(&self) -> Generation {
+        let Some(temperature) = self.options.temperature else { return Generation::default() };
+        let own = self.engine.router.candidates().next().map(|candidate| candidate.generation.clone());
+        Generation { temperature: Some(temperature), ..own.unwrap_or_default() }
     }
 
     fn take_calls_from_text(&self, response: &mut LlmResponse) {
@@ -241,6 +306,7 @@ impl<'a> Turn<'a> {
         if self.options.parallel_tool_exec && !resumed && step.all_pure(calls) {
             let outputs = step.run_beside(calls).await;
             for ((_, call), output) in calls.iter().zip(outputs) {
+                let Some(output) = output else { return Ok(Some(self.end(TurnResult::Stopped, None))) };
                 if let Some(outcome) = self.take_result(call, output).await? {
                     return Ok(Some(outcome));
                 }
@@ -251,7 +317,9 @@ impl<'a> Turn<'a> {
             if self.io.cancel.is_cancelled() {
                 return Ok(Some(self.end(TurnResult::Stopped, None)));
             }
-            let output = step.run(*place, call).await;
+            let Some(output) = step.run(*place, call).await else {
+                return Ok(Some(self.end(TurnResult::Stopped, None)));
+            };
             if let Some(outcome) = self.take_result(call, output).await? {
                 return Ok(Some(outcome));
             }
@@ -263,6 +331,7 @@ impl<'a> Turn<'a> {
         CallStep {
             registry: &self.engine.registry,
             events: &self.engine.events,
+            results: &self.engine.results,
             facts: self.io.facts,
             trace: self.trace.clone(),
             cancel: self.io.cancel.clone(),
@@ -341,11 +410,23 @@ struct StreamTap {
     stream: StreamId,
     visible: Mutex<VisibleStream>,
     emitted: AtomicBool,
+    /// Something went wrong before: what is counted in the end is more than one request.
+    tried_again: AtomicBool,
 }
 
 impl StreamTap {
     fn new(observer: Arc<dyn Observer>, stream: StreamId) -> Self {
-        Self { observer, stream, visible: Mutex::default(), emitted: AtomicBool::new(false) }
+        Self {
+            observer,
+            stream,
+            visible: Mutex::default(),
+            emitted: AtomicBool::new(false),
+            tried_again: AtomicBool::new(false),
+        }
+    }
+
+    fn tried_again(&self) -> bool {
+        self.tried_again.load(Ordering::Relaxed)
     }
 
     fn show(&self, text: String) {
@@ -375,7 +456,10 @@ impl DeltaSink for StreamTap {
                 self.show(seen);
             }
             Delta::Reasoning(_) => {}
-            Delta::Notice(notice) => self.observer.signal(Signal::Notice(notice)),
+            Delta::Notice(notice) => {
+                self.tried_again.store(true, Ordering::Relaxed);
+                self.observer.signal(Signal::Notice(notice));
+            }
         }
     }
 }

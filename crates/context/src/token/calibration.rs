@@ -41,6 +41,9 @@ struct Learned {
     /// What the file says.
     kept: BTreeMap<String, f64>,
     sessions: HashMap<SessionKey, f64>,
+    /// Tokens that are known to fit less than was thought. Not kept over restarts: a vendor may
+    /// have meant something else.
+    limits: HashMap<String, usize>,
 }
 
 impl Calibrator {
@@ -100,6 +103,21 @@ impl Calibrator {
     #[must_use]
     pub fn calibrated(&self, model: &ModelId, session: &SessionKey, estimated: usize) -> usize {
         (estimated as f64 * self.factor(model, session)).ceil() as usize
+    }
+
+    /// Learns that a request that was estimated at so many tokens did not fit.
+    pub fn overflowed(&self, model: &ModelId, session: &SessionKey, estimated: usize) {
+        let tokens = self.calibrated(model, session, estimated);
+        let limit = tokens - tokens / 10;
+        let mut learned = self.lock();
+        let known = learned.limits.entry(model.to_string()).or_insert(limit);
+        *known = limit.min(*known);
+    }
+
+    /// Tokens beyond which requests to a model did not fit since the program started.
+    #[must_use]
+    pub fn limit(&self, model: &ModelId) -> Option<usize> {
+        self.lock().limits.get(model.as_str()).copied()
     }
 
     /// Writes the factors of models down if they have changed. A failure is reported and costs
@@ -168,6 +186,17 @@ mod tests {
         observed(&calibrator, "a", 1000, 1300);
         assert_eq!((factor(&calibrator, "a"), factor(&calibrator, "b")), (1.3, 1.23));
         assert_eq!(calibrator.calibrated(&"m".into(), &"a".into(), 100), 130);
+    }
+
+    #[test]
+    fn what_did_not_fit_is_a_limit() {
+        let calibrator = Calibrator::new();
+        observed(&calibrator, "a", 1000, 2000);
+        for (estimated, limit) in [(5000, 9000), (8000, 9000), (4000, 7200)] {
+            calibrator.overflowed(&"m".into(), &"a".into(), estimated);
+            assert_eq!(calibrator.limit(&"m".into()), Some(limit));
+        }
+        assert_eq!(calibrator.limit(&"other".into()), None);
     }
 
     #[test]
