@@ -1,6 +1,8 @@
 //! What a tool knows about the turn it runs in: facts, never services.
 
-use nanobot_types::{CallId, ChannelName, ChatId, DeliveryContext, Map, MessageId, Origin, SessionKey, TraceId};
+use nanobot_types::{
+    CallId, ChannelName, ChatId, DeliveryContext, Map, MessageId, Origin, SenderId, SessionKey, TraceId,
+};
 use tokio_util::sync::CancellationToken;
 
 /// The circumstances of one call. Made anew for every call, so that two turns never share one.
@@ -20,6 +22,8 @@ pub struct ToolContext {
     pub chat_id: ChatId,
     /// The message, in the platform's spelling.
     pub message_id: Option<MessageId>,
+    /// Who sent it, by identity from platform metadata.
+    pub sender: Option<SenderId>,
     /// Where a reply belongs.
     pub delivery: DeliveryContext,
     /// The message's metadata.
@@ -41,6 +45,7 @@ impl ToolContext {
             channel: ChannelName::from("cli"),
             chat_id: ChatId::from("direct"),
             message_id: None,
+            sender: None,
             delivery: DeliveryContext::default(),
             metadata: Map::new(),
             origin: Origin::User,

@@ -10,6 +10,7 @@ mod registry;
 mod schema;
 mod typed;
 mod validate;
+mod watch;
 
 use async_trait::async_trait;
 use nanobot_types::{ToolResult, ToolSpec};
@@ -18,6 +19,7 @@ use serde_json::Value;
 pub use context::ToolContext;
 pub use registry::{ERROR_HINT, Registry, RegistryError};
 pub use typed::{ToolError, Typed, TypedTool};
+pub use watch::{ToolRun, ToolWatch};
 
 /// Something the model can call.
 #[async_trait]

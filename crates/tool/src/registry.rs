@@ -7,7 +7,7 @@
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use nanobot_types::{Effect, Map, ToolCall, ToolName, ToolResult, ToolSource, ToolSpec};
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::cast::cast;
 use crate::validate::validate;
-use crate::{Tool, ToolContext};
+use crate::{Tool, ToolContext, ToolRun, ToolWatch};
 
 /// What is put behind every error that begins with `Error`.
 pub const ERROR_HINT: &str = "\n\n[Analyze the error above and try a different approach.]";
@@ -41,6 +41,7 @@ pub enum RegistryError {
 #[derive(Debug, Default)]
 pub struct Registry {
     listing: RwLock<Listing>,
+    watch: Option<Arc<dyn ToolWatch>>,
 }
 
 #[derive(Debug, Default)]
@@ -65,6 +66,12 @@ impl Registry {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A registry without tools whose every run is told to `watch`.
+    #[must_use]
+    pub fn watched(watch: Arc<dyn ToolWatch>) -> Self {
+        Self { watch: Some(watch), ..Self::default() }
     }
 
     /// Adds a tool at its place in the order.
@@ -125,6 +132,16 @@ impl Registry {
     /// invalid is not run. When [`ToolContext::cancel`] fires, the tool has half a second to end
     /// by itself before it is dropped and the result is `Error: cancelled`.
     pub async fn run(&self, call: &ToolCall, context: &ToolContext) -> ToolResult {
+        let began = Instant::now();
+        let result = self.answer(call, context).await;
+        if let Some(watch) = &self.watch {
+            let effect = self.effect(&call.name);
+            watch.ran(ToolRun { call, effect, context, result: &result, elapsed: began.elapsed() }).await;
+        }
+        result
+    }
+
+    async fn answer(&self, call: &ToolCall, context: &ToolContext) -> ToolResult {
         let Some(tool) = self.get(&call.name) else { return self.unknown(&call.name) };
         if context.cancel.is_cancelled() {
             return cancelled();

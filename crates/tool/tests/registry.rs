@@ -2,12 +2,14 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use nanobot_tool::{ERROR_HINT, Registry, RegistryError, Tool, ToolContext, ToolError, Typed, TypedTool};
+use nanobot_tool::{
+    ERROR_HINT, Registry, RegistryError, Tool, ToolContext, ToolError, ToolRun, ToolWatch, Typed, TypedTool,
+};
 use nanobot_types::{Effect, ToolCall, ToolName, ToolResult, ToolSource, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -221,6 +223,37 @@ async fn an_old_name_runs_the_tool_and_is_not_listed() {
     assert_eq!(run(&registry, &call("message_user", r#"{"path":"a"}"#)).await, ToolResult::ok(r#"{"path":"a"}"#));
     assert_eq!(registry.effect(&ToolName::from("message_user")), Some(Effect::Irreversible));
     assert_eq!(names(&registry), ["message"]);
+}
+
+/// Keeps what it is told.
+#[derive(Debug, Default)]
+struct Notes(Mutex<Vec<(String, Option<Effect>, bool, String)>>);
+
+#[async_trait]
+impl ToolWatch for Notes {
+    async fn ran(&self, run: ToolRun<'_>) {
+        let note = (run.call.arguments.clone(), run.effect, run.result.success, run.context.session.to_string());
+        self.0.lock().unwrap().push(note);
+    }
+}
+
+#[tokio::test]
+async fn a_watch_is_told_of_every_call_also_of_those_that_do_not_run() {
+    let notes = Arc::new(Notes::default());
+    let registry = Registry::watched(Arc::<Notes>::clone(&notes));
+    registry.register(Probe::new("probe", ToolSource::BuiltIn, Behaviour::Echo)).unwrap();
+    for (name, arguments) in [("probe", r#"{"path":"a"}"#), ("probe", r#"{"path":{}}"#), ("fly", "{}")] {
+        run(&registry, &call(name, arguments)).await;
+    }
+    let note = |arguments: &str, effect, success| (arguments.to_owned(), effect, success, "cli:direct".to_owned());
+    assert_eq!(
+        *notes.0.lock().unwrap(),
+        [
+            note(r#"{"path":"a"}"#, Some(Effect::Irreversible), true),
+            note(r#"{"path":{}}"#, Some(Effect::Irreversible), false),
+            note("{}", None, false),
+        ]
+    );
 }
 
 struct Repeat;
