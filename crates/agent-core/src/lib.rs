@@ -16,6 +16,7 @@ mod error;
 mod message_tool;
 mod replay;
 mod signal;
+mod subagent;
 
 pub use agent::{Agent, AgentParts, AgentSettings, DirectRequest, TurnReport, TurnRequest};
 pub use agent_loop::{
@@ -28,3 +29,7 @@ pub use replay::{
     Bundle, BundleError, Difference, Divergence, Redactor, ReplayOptions, TurnChoice, TurnReplay, replay_session,
 };
 pub use signal::{Observer, Signal};
+pub use subagent::{
+    BusSpawner, DirectSpawner, SpawnError, SpawnTool, Spawner, Started, SubagentEnd, SubagentInfo, SubagentSettings,
+    SubagentState, SubagentTask, Subagents, is_subagent_session,
+};

@@ -63,7 +63,8 @@ impl DirectRequest {
     }
 }
 
-struct NoSteering;
+/// For a turn that nobody talks to while it runs.
+pub(crate) struct NoSteering;
 
 #[async_trait]
 impl Steering for NoSteering {
@@ -90,6 +91,7 @@ impl Agent {
             channel: request.channel,
             chat_id: request.chat_id,
             message_id: None,
+            sender: None,
             delivery: DeliveryContext::default(),
             metadata: Map::new(),
             origin: request.origin,

@@ -4,6 +4,7 @@
 //! through [`Agent::run_turn`], which lets one in at a time per session and a bounded number
 //! overall. The session log is the journal; there is no other state of a turn.
 
+mod conclude;
 mod describe;
 mod direct;
 mod locks;
@@ -24,9 +25,10 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 pub use direct::DirectRequest;
+pub(crate) use direct::NoSteering;
 
 use crate::engine::{Progress, Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnOutcome, TurnResult};
-use crate::{AgentError, Observer};
+use crate::{AgentError, Observer, Subagents};
 use describe::Totals;
 use locks::KeyedLocks;
 use log::SessionLog;
@@ -36,7 +38,7 @@ use opening::{FreshSteering, Opening, Resumed};
 const NOTHING_TO_SAY: &str = "Done. I have nothing to add.";
 
 /// What an agent is made of.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct AgentParts {
     /// Who answers.
     pub router: Arc<ProviderRouter>,
@@ -110,6 +112,7 @@ pub struct Agent {
     locks: KeyedLocks,
     permits: Semaphore,
     totals: Totals,
+    subagents: Option<Arc<Subagents>>,
 }
 
 impl Agent {
@@ -129,7 +132,20 @@ impl Agent {
             locks: KeyedLocks::default(),
             permits: Semaphore::new(permits),
             totals: Totals::default(),
+            subagents: None,
         }
+    }
+
+    /// The same with subagents, to which its `spawn` tool gives tasks.
+    #[must_use]
+    pub fn with_subagents(self, subagents: Arc<Subagents>) -> Self {
+        Self { subagents: Some(subagents), ..self }
+    }
+
+    /// Its subagents, if it has any.
+    #[must_use]
+    pub fn subagents(&self) -> Option<&Arc<Subagents>> {
+        self.subagents.as_ref()
     }
 
     /// The sessions it works on.

@@ -38,6 +38,8 @@ pub(super) struct Resumed {
     pub(super) reply: Option<String>,
     /// Journal ids of the messages it took in.
     pub(super) inbound: Vec<MessageId>,
+    /// Results to record when it does not go on after all.
+    pub(super) abandoned: Vec<Entry>,
 }
 
 impl Opening {
@@ -78,7 +80,9 @@ impl Resumed {
                 Entry::Message(entry) => Some(entry.message.clone()),
                 _ => None,
             });
+        let abandoned = open.abandon();
         Self {
+            abandoned,
             repairs,
             messages,
             steps: steps.collect(),

@@ -46,7 +46,7 @@ pub enum TurnChoice {
 }
 
 /// What is replayed and how.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ReplayOptions {
     /// The session the log is of.
     pub session: SessionKey,

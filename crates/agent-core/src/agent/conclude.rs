@@ -1,0 +1,46 @@
+//! Ends a turn without running it, or without running it any further.
+
+use nanobot_session::{Entry, MessageEntry, ReadFrom, TurnEnd, TurnOutcome};
+use nanobot_types::TraceId;
+
+use super::log::SessionLog;
+use super::opening::Opening;
+use super::{Agent, TurnReport, report_again};
+use crate::AgentError;
+use crate::engine::TurnFacts;
+
+impl Agent {
+    /// Records the end of the turn that `entry` begins, whatever the log has of it so far; no model
+    /// is asked. An end that is recorded already stays and is reported again.
+    ///
+    /// # Errors
+    /// [`AgentError::Session`]; the same call is to be made again.
+    pub(crate) async fn conclude(
+        &self,
+        facts: &TurnFacts,
+        entry: MessageEntry,
+        trace: TraceId,
+        outcome: TurnOutcome,
+        visible: Option<String>,
+    ) -> Result<TurnReport, AgentError> {
+        let _owner = self.locks.lock(&facts.session).await;
+        let view = self.sessions.read(&facts.session, ReadFrom::Cursor).await?;
+        let (mut entries, inbound) = match Opening::of(&view, entry.inbound.as_ref()) {
+            Opening::Ended(end) => return Ok(report_again(trace, end)),
+            Opening::Fresh { mut repairs, .. } => {
+                let inbound = entry.inbound.iter().cloned().collect();
+                repairs.push(Entry::Message(entry));
+                (repairs, inbound)
+            }
+            Opening::Resumed(resumed) => {
+                let mut repairs = resumed.repairs;
+                repairs.extend(resumed.abandoned);
+                (repairs, resumed.inbound)
+            }
+        };
+        let end = TurnEnd { turn: trace.clone(), inbound, outcome, visible: visible.clone() };
+        entries.push(Entry::TurnEnded(end));
+        SessionLog::new(self.sessions.clone(), facts, view.head).append(entries).await?;
+        Ok(TurnReport { trace, ended: outcome, visible, stream: None })
+    }
+}

@@ -1,0 +1,120 @@
+//! Subagents of a program that has no bus: they run inside it and end with it.
+
+use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use futures_util::FutureExt as _;
+use nanobot_session::TurnOutcome;
+use nanobot_types::{InboundMessage, SessionKey};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::AgentError;
+
+use super::{SpawnError, Spawner, Started, SubagentEnd, SubagentSettings, SubagentTask, Subagents};
+
+/// Runs tasks as tasks of this process. What is unfinished when it is dropped is interrupted.
+#[derive(Debug)]
+pub struct DirectSpawner {
+    subagents: Arc<Subagents>,
+    running: TaskTracker,
+    results: Arc<Mutex<VecDeque<InboundMessage>>>,
+    end: CancellationToken,
+}
+
+impl DirectSpawner {
+    /// A spawner that runs `subagents`.
+    #[must_use]
+    pub fn new(subagents: Arc<Subagents>) -> Self {
+        Self { subagents, running: TaskTracker::new(), results: Arc::default(), end: CancellationToken::new() }
+    }
+
+    /// Waits for the next result that a session has to answer; `None` when nothing that it asked
+    /// for is unfinished any more. Whoever takes a result answers it, in that session, before it
+    /// asks again. Cancel-safe.
+    pub async fn next_result(&self, session: &SessionKey) -> Option<InboundMessage> {
+        let mut changes = self.subagents.roster.watch();
+        loop {
+            // Looked at first: a result is there before its subagent is done with.
+            let is_idle = self.subagents.of_session(session).is_empty();
+            if let Some(result) = self.take(session) {
+                return Some(result);
+            }
+            if is_idle || changes.changed().await.is_err() {
+                return None;
+            }
+        }
+    }
+
+    fn take(&self, session: &SessionKey) -> Option<InboundMessage> {
+        let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = results.iter().position(|result| result.session_key() == *session)?;
+        results.remove(place)
+    }
+}
+
+impl Drop for DirectSpawner {
+    fn drop(&mut self) {
+        self.end.cancel();
+    }
+}
+
+#[async_trait]
+impl Spawner for DirectSpawner {
+    fn settings(&self) -> &SubagentSettings {
+        self.subagents.settings()
+    }
+
+    async fn spawn(&self, task: &SubagentTask) -> Result<Started, SpawnError> {
+        let Some(started) = self.subagents.announce(task)? else { return Ok(Started::Now) };
+        let (subagents, results, task, end) =
+            (self.subagents.clone(), self.results.clone(), task.clone(), self.end.clone());
+        self.running.spawn(async move {
+            let stopped = subagents.enter(&task);
+            let work = AssertUnwindSafe(run(&subagents, &task, &stopped, &end)).catch_unwind().await;
+            let ended = match work {
+                Ok(Ok(ended)) => ended,
+                Ok(Err(error)) => failed(format!("its work could not be recorded: {error}")),
+                Err(_panic) => failed("an internal failure ended it".to_owned()),
+            };
+            if subagents.is_awaited(&task) {
+                results.lock().unwrap_or_else(PoisonError::into_inner).push_back(task.result(&ended));
+            }
+            subagents.answered(&task.id);
+        });
+        Ok(started)
+    }
+
+    async fn end(&self, task: &SubagentTask) -> Result<SubagentEnd, SpawnError> {
+        let gone = async {
+            let mut changes = self.subagents.roster.watch();
+            while self.subagents.roster.has(&task.id) && changes.changed().await.is_ok() {}
+        };
+        tokio::select! {
+            end = self.subagents.wait_for_end(task) => Ok(end?),
+            () = gone => {
+                let end = self.subagents.end_of(task).await?;
+                Ok(end.unwrap_or_else(|| failed("its work could not be recorded".to_owned())))
+            }
+        }
+    }
+}
+
+async fn run(
+    subagents: &Subagents,
+    task: &SubagentTask,
+    stopped: &CancellationToken,
+    end: &CancellationToken,
+) -> Result<SubagentEnd, AgentError> {
+    match subagents.seat(stopped, end).await {
+        None => Err(AgentError::Interrupted),
+        Some(None) => subagents.conclude(task, TurnOutcome::Stopped, None).await,
+        Some(Some(_seat)) => subagents.work(task, end).await,
+    }
+}
+
+fn failed(why: String) -> SubagentEnd {
+    SubagentEnd { outcome: TurnOutcome::Failed, text: Some(why) }
+}

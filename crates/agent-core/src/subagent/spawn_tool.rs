@@ -1,0 +1,98 @@
+//! The `spawn` tool: the assistant gives a task away.
+
+use std::sync::Arc;
+
+use nanobot_tool::{ToolContext, ToolError, TypedTool};
+use nanobot_types::Effect;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Spawner, Started, SubagentTask, is_subagent_session};
+
+/// Gives tasks to subagents.
+#[derive(Debug)]
+pub struct SpawnTool {
+    spawner: Arc<dyn Spawner>,
+}
+
+impl SpawnTool {
+    /// A tool that gives tasks to `spawner`.
+    #[must_use]
+    pub fn new(spawner: Arc<dyn Spawner>) -> Self {
+        Self { spawner }
+    }
+}
+
+/// Arguments of `spawn`.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct SpawnArguments {
+    /// What to do, complete: the subagent does not see this conversation.
+    task: String,
+    /// A short name for the task.
+    #[serde(default)]
+    label: Option<String>,
+    /// Wait and return the result here. By default it comes later, as a message.
+    #[serde(default)]
+    wait: bool,
+    /// Randomness of the subagent, 0 to 2.
+    #[serde(default)]
+    temperature: Option<f32>,
+}
+
+impl TypedTool for SpawnTool {
+    type Args = SpawnArguments;
+    const NAME: &'static str = "spawn";
+    const DESCRIPTION: &'static str =
+        "Give a long or independent task to a subagent that works in the background with files, shell and web.";
+    // The task's name is the place of the call in its turn, and a task is taken once.
+    const EFFECT: Effect = Effect::Idempotent;
+
+    async fn call(&self, arguments: SpawnArguments, context: &ToolContext) -> Result<String, ToolError> {
+        if is_subagent_session(&context.session) {
+            return Err("a subagent cannot start another one".into());
+        }
+        if arguments.task.trim().is_empty() {
+            return Err("the task is empty".into());
+        }
+        if arguments.temperature.is_some_and(|temperature| !(0.0..=2.0).contains(&temperature)) {
+            return Err("temperature must be between 0 and 2".into());
+        }
+        let mut task = SubagentTask::asked_by(context, arguments.task, arguments.label.as_deref());
+        task.wait = arguments.wait;
+        task.temperature = arguments.temperature;
+        let longest = self.spawner.settings().longest_chain;
+        if task.chain > longest {
+            let why = format!("{longest} tasks in a row came out of each other's results; ask the person first");
+            return Err(ToolError::new(why));
+        }
+        let started = self.spawner.spawn(&task).await.map_err(|error| ToolError::new(chain(&error)))?;
+        if !task.wait {
+            return Ok(told(&task, started));
+        }
+        let end = tokio::select! {
+            biased;
+            () = context.cancel.cancelled() => return Err("cancelled".into()),
+            end = self.spawner.end(&task) => end.map_err(|error| ToolError::new(chain(&error)))?,
+        };
+        end.inline(&task).map_err(ToolError::new)
+    }
+}
+
+fn told(task: &SubagentTask, started: Started) -> String {
+    let state = match started {
+        Started::Now => "started",
+        Started::Waits => "waits until one of those at work is done",
+    };
+    format!("Subagent '{}' (id: {}) {state}. Its result will come as a message.", task.label, task.id)
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        source = inner.source();
+    }
+    text
+}

@@ -1,0 +1,305 @@
+//! A task and its result as messages.
+//!
+//! Decision: the circumstances of a task ride in the message's metadata under one key, beside the
+//! metadata of the message that the task comes from, so that its result finds the same thread.
+//! What makes a message a task is its origin together with its session, which no platform can set.
+
+use nanobot_tool::ToolContext;
+use nanobot_types::{
+    ChannelName, ChatId, DeliveryContext, InboundMessage, Map, MessageId, Origin, SenderId, SessionKey, Timestamp,
+    TraceId,
+};
+use serde::{Deserialize, Serialize};
+
+use super::SubagentEnd;
+
+/// Where in the metadata the circumstances are.
+const KEY: &str = "_subagent";
+/// How keys of sessions begin that belong to subagents.
+const SESSIONS: &str = "subagent:";
+/// Who such messages are from.
+const SENDER: &str = "subagent";
+/// The longest label in characters.
+const LABEL_LIMIT: usize = 60;
+/// How much of a task makes its label.
+const LABEL_OF_TASK: usize = 30;
+
+/// What a subagent is to do, and for whom.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SubagentTask {
+    /// Names the subagent for ever: the same for the same call of the same turn.
+    pub id: String,
+    /// The session that asked for it.
+    pub parent: SessionKey,
+    /// What people call it.
+    pub label: String,
+    /// What is to be done.
+    pub task: String,
+    /// Randomness, when it is not the model's usual.
+    pub temperature: Option<f32>,
+    /// The call that asked waits for the result, so that no message has to bring it.
+    pub wait: bool,
+    /// How many tasks in a row came out of results of others, this one included.
+    pub chain: u32,
+    /// Where the result is talked about.
+    pub channel: ChannelName,
+    /// The chat there.
+    pub chat_id: ChatId,
+    /// Where in that chat.
+    pub delivery: DeliveryContext,
+    /// The metadata of the message that the task comes from.
+    pub metadata: Map,
+    /// When it was asked for.
+    pub asked_at: Timestamp,
+}
+
+/// What a message of a subagent carries beside its text.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct Circumstances {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<SessionKey>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    label: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    wait: bool,
+    chain: u32,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    note: bool,
+}
+
+impl Circumstances {
+    fn of(metadata: &Map) -> Self {
+        metadata.get(KEY).and_then(|value| Self::deserialize(value).ok()).unwrap_or_default()
+    }
+
+    fn beside(&self, metadata: &Map) -> Map {
+        let mut metadata = metadata.clone();
+        // A struct of strings, numbers and truth values has no other form.
+        metadata.insert(KEY.to_owned(), serde_json::to_value(self).unwrap_or_default());
+        metadata
+    }
+}
+
+impl SubagentTask {
+    /// A task that a call asks for.
+    #[must_use]
+    pub fn asked_by(context: &ToolContext, task: String, label: Option<&str>) -> Self {
+        let label = label.map(one_line).filter(|label| !label.is_empty());
+        let mut metadata = context.metadata.clone();
+        let before = Circumstances::of(&metadata).chain;
+        metadata.remove(KEY);
+        Self {
+            id: id_of(&context.trace, context.position),
+            parent: context.session.clone(),
+            label: label.map_or_else(|| cut(&one_line(&task), LABEL_OF_TASK), |label| cut(&label, LABEL_LIMIT)),
+            task,
+            temperature: None,
+            wait: false,
+            chain: before.saturating_add(1),
+            channel: context.channel.clone(),
+            chat_id: context.chat_id.clone(),
+            delivery: context.delivery.clone(),
+            metadata,
+            asked_at: chrono::Local::now().fixed_offset(),
+        }
+    }
+
+    /// The task that a message carries, if it carries one.
+    #[must_use]
+    pub fn of(message: &InboundMessage) -> Option<Self> {
+        let Origin::Subagent { id } = &message.origin else { return None };
+        if message.session_key() != session_of(id) {
+            return None;
+        }
+        let Circumstances { parent, label, temperature, wait, chain, note: _ } = Circumstances::of(&message.metadata);
+        let mut metadata = message.metadata.clone();
+        metadata.remove(KEY);
+        Some(Self {
+            id: id.clone(),
+            parent: parent.unwrap_or_else(|| SessionKey::of_chat(&message.channel, &message.chat_id)),
+            label,
+            task: message.content.clone(),
+            temperature,
+            wait,
+            chain,
+            channel: message.channel.clone(),
+            chat_id: message.chat_id.clone(),
+            delivery: message.delivery.clone(),
+            metadata,
+            asked_at: message.timestamp,
+        })
+    }
+
+    /// The session in which it is worked on.
+    #[must_use]
+    pub fn session(&self) -> SessionKey {
+        session_of(&self.id)
+    }
+
+    /// The message that carries it; the same whenever it is made.
+    #[must_use]
+    pub fn message(&self) -> InboundMessage {
+        let circumstances = Circumstances {
+            parent: Some(self.parent.clone()),
+            label: self.label.clone(),
+            temperature: self.temperature,
+            wait: self.wait,
+            chain: self.chain,
+            note: false,
+        };
+        InboundMessage {
+            id: Some(self.message_id("task")),
+            content: self.task.clone(),
+            timestamp: self.asked_at,
+            metadata: circumstances.beside(&self.metadata),
+            session_key_override: Some(self.session()),
+            ..self.to_parent()
+        }
+    }
+
+    /// The message that brings its result into the session that asked for it.
+    #[must_use]
+    pub fn result(&self, end: &SubagentEnd) -> InboundMessage {
+        let is_note = end.was_stopped();
+        let circumstances = Circumstances { chain: self.chain, note: is_note, ..Circumstances::default() };
+        InboundMessage {
+            id: Some(self.message_id("result")),
+            content: if is_note { end.note(self) } else { end.report(self) },
+            metadata: circumstances.beside(&self.metadata),
+            ..self.to_parent()
+        }
+    }
+
+    fn to_parent(&self) -> InboundMessage {
+        InboundMessage {
+            session_key_override: Some(self.parent.clone()),
+            origin: Origin::Subagent { id: self.id.clone() },
+            delivery: self.delivery.clone(),
+            ..InboundMessage::text(self.channel.clone(), SenderId::from(SENDER), self.chat_id.clone(), "")
+        }
+    }
+
+    fn message_id(&self, what: &str) -> MessageId {
+        MessageId::from(format!("subagent-{}-{what}", self.id))
+    }
+}
+
+/// Whether a session is one that a subagent works in.
+#[must_use]
+pub fn is_subagent_session(session: &SessionKey) -> bool {
+    session.as_str().starts_with(SESSIONS)
+}
+
+/// The subagent whose result a message brings.
+pub(crate) fn reported_by(message: &InboundMessage) -> Option<&str> {
+    match &message.origin {
+        Origin::Subagent { id } if message.session_key() != session_of(id) => Some(id),
+        _ => None,
+    }
+}
+
+/// Whether a message only lets a session know something: it is recorded, and no model is asked.
+pub(crate) fn is_note(message: &InboundMessage) -> bool {
+    reported_by(message).is_some() && Circumstances::of(&message.metadata).note
+}
+
+fn session_of(id: &str) -> SessionKey {
+    SessionKey::from(format!("{SESSIONS}{id}"))
+}
+
+/// FNV-1a over the name of the turn and the place of the call, folded to 48 bits: short enough to
+/// be typed, stable over programs and versions.
+fn id_of(turn: &TraceId, position: u32) -> String {
+    let hash = format!("{turn}/{position}")
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    format!("{:012x}", (hash ^ (hash >> 48)) & 0xffff_ffff_ffff)
+}
+
+fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split(|character: char| character.is_whitespace() || character.is_control()).collect();
+    words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// The beginning of a text, with `...` where it was cut.
+pub(super) fn cut(text: &str, limit: usize) -> String {
+    match text.char_indices().nth(limit) {
+        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or(text)),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nanobot_session::TurnOutcome;
+    use serde_json::json;
+
+    use super::*;
+
+    fn context() -> ToolContext {
+        let mut context = ToolContext::detached("telegram:-100:topic:7");
+        context.trace = "telegram/-100/9".into();
+        context.position = 2;
+        context.channel = "telegram".into();
+        context.chat_id = "-100".into();
+        context.delivery.thread = Some("7".to_owned());
+        context.metadata.insert("message_id".to_owned(), json!("9"));
+        context
+    }
+
+    #[test]
+    fn a_task_comes_out_of_its_message_as_it_went_in() {
+        let mut task = SubagentTask::asked_by(&context(), "look\nit up".to_owned(), None);
+        task.temperature = Some(0.5);
+        task.wait = true;
+        let message = task.message();
+        assert_eq!(SubagentTask::of(&message).as_ref(), Some(&task));
+        assert_eq!(message.session_key().as_str(), format!("subagent:{}", task.id));
+        assert_eq!(message, task.message(), "the same whenever it is made");
+        assert_eq!(reported_by(&message), None);
+    }
+
+    #[test]
+    fn a_result_belongs_to_the_session_and_thread_of_the_call() {
+        let task = SubagentTask::asked_by(&context(), "look it up".to_owned(), Some(" My \n label "));
+        let end = SubagentEnd { outcome: TurnOutcome::Replied, text: Some("42".to_owned()) };
+        let result = task.result(&end);
+        assert_eq!(task.label, "My label");
+        assert_eq!(result.session_key(), SessionKey::from("telegram:-100:topic:7"));
+        assert_eq!((result.channel.as_str(), result.chat_id.as_str()), ("telegram", "-100"));
+        assert_eq!(result.delivery.thread.as_deref(), Some("7"));
+        assert_eq!(result.metadata.get("message_id"), Some(&json!("9")));
+        assert_eq!(reported_by(&result), Some(task.id.as_str()));
+        assert!(SubagentTask::of(&result).is_none() && !is_note(&result));
+        assert!(is_note(&task.result(&SubagentEnd { outcome: TurnOutcome::Stopped, text: None })));
+    }
+
+    #[test]
+    fn tasks_that_come_out_of_results_are_counted() {
+        let first = SubagentTask::asked_by(&context(), "one".to_owned(), None);
+        let end = SubagentEnd { outcome: TurnOutcome::Replied, text: None };
+        let second = ToolContext { metadata: first.result(&end).metadata, ..context() };
+        assert_eq!((first.chain, SubagentTask::asked_by(&second, "two".to_owned(), None).chain), (1, 2));
+    }
+
+    #[test]
+    fn a_platform_cannot_make_a_task() {
+        let task = SubagentTask::asked_by(&context(), "rm".to_owned(), None);
+        let mut message = task.message();
+        message.origin = Origin::User;
+        assert!(SubagentTask::of(&message).is_none());
+    }
+
+    #[test]
+    fn ids_are_the_same_for_the_same_call_and_labels_are_short() {
+        let id = |turn: &str, position| id_of(&turn.into(), position);
+        assert_eq!(id("telegram/1/2", 3), id("telegram/1/2", 3));
+        assert_ne!(id("telegram/1/2", 3), id("telegram/1/2", 4));
+        assert_eq!(id("telegram/1/2", 3).len(), 12);
+        let task = SubagentTask::asked_by(&context(), "界".repeat(31), None);
+        assert_eq!(task.label, format!("{}...", "界".repeat(30)));
+    }
+}
