@@ -14,7 +14,7 @@ use nanobot_disk::{Access, Disk, read_to_end};
 use crate::versions::{Content, Versions};
 use crate::{DayNote, MemoryError, MemorySettings, Reason, file, month};
 
-/// Notes younger than this many days stay as they are, whatever the settings say.
+/// Notes of this many days stay as they are, whatever the settings say.
 const RECENT: u64 = 7;
 /// The file in which expired notes can be found among the versions.
 const EXPIRED: &str = "expired-notes.md";
@@ -60,8 +60,8 @@ pub(crate) fn noted_days(
     Ok(days)
 }
 
-/// Does with old notes what the settings say: months that are over are rolled up, then what is
-/// left and too old is removed.
+/// Does with notes that were kept long enough what the settings say: months that are over are
+/// rolled up, or single notes removed.
 pub(crate) fn tend(
     disk: &dyn Disk,
     folder: &Path,
@@ -69,22 +69,19 @@ pub(crate) fn tend(
     settings: &MemorySettings,
     today: NaiveDate,
 ) -> Result<Tended, MemoryError> {
-    let mut tended = Tended::default();
-    let old = |days: u64| today.checked_sub_days(Days::new(days.max(RECENT))).unwrap_or(NaiveDate::MIN);
-    if settings.roll_up_monthly {
-        let mut months: BTreeMap<(i32, u32), Vec<NaiveDate>> = BTreeMap::new();
-        for day in noted_days(disk, folder, NaiveDate::MIN, old(RECENT))? {
-            months.entry((day.year(), day.month())).or_default().push(day);
-        }
-        for days in months.into_values() {
-            if days.iter().all(|day| ends_before(*day, old(RECENT))) {
-                tended.rolled_up += roll_up(disk, folder, versions, days)?;
-            }
-        }
+    let days = u64::from(settings.keep_daily_notes_days).max(RECENT);
+    let old = today.checked_sub_days(Days::new(days)).unwrap_or(NaiveDate::MIN);
+    let notes = noted_days(disk, folder, NaiveDate::MIN, old)?;
+    if !settings.roll_up_monthly {
+        return Ok(Tended { rolled_up: 0, expired: expire(disk, folder, versions, notes)? });
     }
-    if settings.keep_daily_notes_days > 0 {
-        let days = noted_days(disk, folder, NaiveDate::MIN, old(u64::from(settings.keep_daily_notes_days)))?;
-        tended.expired = expire(disk, folder, versions, days)?;
+    let mut months: BTreeMap<(i32, u32), Vec<NaiveDate>> = BTreeMap::new();
+    for day in notes.into_iter().filter(|day| ends_before(*day, old)) {
+        months.entry((day.year(), day.month())).or_default().push(day);
+    }
+    let mut tended = Tended::default();
+    for days in months.into_values() {
+        tended.rolled_up += roll_up(disk, folder, versions, days)?;
     }
     Ok(tended)
 }
@@ -133,17 +130,28 @@ fn expire(
     Ok(notes.len())
 }
 
-/// The whole notes of some days. One that cannot be read, or not whole, is left alone.
+/// The whole notes of some days. One that is a folder, or too long to be read whole, is left alone.
 fn texts(disk: &dyn Disk, folder: &Path, days: &[NaiveDate]) -> Result<Vec<(NaiveDate, Vec<u8>)>, MemoryError> {
     let mut texts = Vec::new();
     for day in days {
         match whole(disk, &folder.join(name(*day))) {
             Ok(Some(text)) => texts.push((*day, text)),
             Ok(None) => {}
-            Err(error) => tracing::warn!(%day, error = &error as &dyn std::error::Error, "an old note is left alone"),
+            Err(error) if is_no_note(&error) => {
+                tracing::warn!(%day, error = &error as &dyn std::error::Error, "an old note is left alone");
+            }
+            Err(error) => return Err(error),
         }
     }
     Ok(texts)
+}
+
+fn is_no_note(error: &MemoryError) -> bool {
+    match error {
+        MemoryError::TooLong { .. } => true,
+        MemoryError::Io { source, .. } => source.kind() == io::ErrorKind::IsADirectory,
+        _ => false,
+    }
 }
 
 /// All of a file; `None` when there is none.

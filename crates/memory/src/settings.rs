@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 pub struct MemorySettings {
     /// Whether people and rooms have memory of their own, which is told nowhere else.
     pub scopes: bool,
-    /// Days that day notes are kept; 0 keeps them for ever. Those of a month that is rolled up
-    /// stay in its file.
+    /// Days that day notes are kept, at least 7; 0 keeps them for ever, or until their month is
+    /// rolled up.
     pub keep_daily_notes_days: u32,
-    /// Whether the day notes of a past month are merged into one file, `YYYY-MM.md`.
+    /// Whether day notes that were kept so long stay in one file a month, `YYYY-MM.md`, instead of
+    /// being removed. A month is put together when all of it is that old.
     pub roll_up_monthly: bool,
     /// Versions of memory that are kept to be reviewed and brought back; at least one.
     pub keep_versions: u32,

@@ -195,8 +195,11 @@ impl<'a> Versions<'a> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             files => files.map_err(file::failed("list", &folder))?,
         };
-        let number_of = |file: &PathBuf| file.file_name()?.to_str()?.strip_suffix(".md")?.parse().ok();
-        Ok(files.iter().filter_map(number_of).filter(|number| files.contains(&self.path(*number))).collect())
+        let number_of = |file: &PathBuf| {
+            let number = file.file_name()?.to_str()?.strip_suffix(".md")?.parse().ok()?;
+            (*file == self.path(number)).then_some(number)
+        };
+        Ok(files.iter().filter_map(number_of).collect())
     }
 
     fn folder(&self) -> PathBuf {

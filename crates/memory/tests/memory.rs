@@ -4,11 +4,17 @@
 
 #[path = "memory/disks.rs"]
 mod disks;
+#[path = "memory/notes.rs"]
+mod notes;
+#[path = "memory/scopes.rs"]
+mod scopes;
+#[path = "memory/versions.rs"]
+mod versions;
 
 use std::path::Path;
 
 use chrono::{Days, Local, NaiveDate};
-use nanobot_memory::{DayNote, MarkdownStore, MemoryError, MemoryStore as _, Reason, Scope};
+use nanobot_memory::{DayNote, MarkdownStore, MemoryError, MemoryStore as _, MemoryVersions as _, Reason, Scope};
 use nanobot_testkit::conformance::memory_store;
 
 const SHARED: Scope = Scope::Shared;
@@ -34,19 +40,6 @@ async fn the_contract() {
     let root = tempfile::tempdir().unwrap();
     let make = async || Ok(MarkdownStore::new(tempfile::tempdir_in(&root)?.keep().join("memory")));
     memory_store(make).await.unwrap();
-}
-
-#[tokio::test]
-async fn the_last_three_versions_stay_beside_the_facts() {
-    let root = tempfile::tempdir().unwrap();
-    let store = MarkdownStore::new(root.path());
-    for text in ["1", "2", "2", "3", "4", "5"] {
-        replace(&store, text).await;
-    }
-    assert_eq!(names(root.path()), ["MEMORY.md", "MEMORY.md.bak", "MEMORY.md.bak.1", "MEMORY.md.bak.2"]);
-    let versions =
-        ["MEMORY.md", "MEMORY.md.bak", "MEMORY.md.bak.1", "MEMORY.md.bak.2"].map(|name| read(root.path(), name));
-    assert_eq!(versions, ["5", "4", "3", "2"]);
 }
 
 #[tokio::test]
@@ -84,12 +77,32 @@ async fn damaged_and_huge_files_are_read_as_far_as_they_can_be() {
     std::fs::write(root.path().join("MEMORY.md"), b"a\xff\xfeb").unwrap();
     assert_eq!(store.facts(&SHARED).await.unwrap().text, "a\u{fffd}\u{fffd}b");
     replace(&store, "clean").await;
-    assert_eq!(std::fs::read(root.path().join("MEMORY.md.bak")).unwrap(), b"a\xff\xfeb");
-    std::fs::write(root.path().join("MEMORY.md"), "x".repeat(6 << 20)).unwrap();
-    assert_eq!(store.facts(&SHARED).await.unwrap().text.len(), 5 << 20);
+    store.restore(&SHARED, 1).await.unwrap();
+    assert_eq!(std::fs::read(root.path().join("MEMORY.md")).unwrap(), b"a\xff\xfeb", "byte by byte");
+    let huge = "x".repeat(6 << 20);
+    std::fs::write(root.path().join("MEMORY.md"), &huge).unwrap();
+    let facts = store.facts(&SHARED).await.unwrap();
+    assert_eq!(facts.text.len(), 5 << 20);
+    let refused = store.replace_facts(&SHARED, "short".to_owned(), facts.revision, &Reason::Found).await;
+    assert!(matches!(refused, Err(MemoryError::TooLong { length: 6_291_456, .. })), "{refused:?}");
+    let found = store.notice(&SHARED, &Reason::Found).await.unwrap();
+    std::fs::write(root.path().join("MEMORY.md"), "gone wrong").unwrap();
+    store.restore(&SHARED, found[0].number).await.unwrap();
+    assert_eq!(read(root.path(), "MEMORY.md"), huge, "all of it, not what is read of it");
     std::fs::remove_file(root.path().join("MEMORY.md")).unwrap();
     std::fs::create_dir(root.path().join("MEMORY.md")).unwrap();
     assert!(matches!(store.facts(&SHARED).await, Err(MemoryError::Io { .. })));
+}
+
+#[tokio::test]
+async fn marks_and_line_ends_of_other_systems_are_read() {
+    let root = tempfile::tempdir().unwrap();
+    let store = MarkdownStore::new(root.path());
+    std::fs::write(root.path().join("MEMORY.md"), "\u{feff}# Facts\r\n- tea\r\n").unwrap();
+    let facts = store.facts(&SHARED).await.unwrap();
+    assert_eq!(facts.text, "# Facts\r\n- tea\r\n");
+    store.replace_facts(&SHARED, "# Facts\n- tea\n".to_owned(), facts.revision, &Reason::Found).await.unwrap();
+    assert_eq!(read(root.path(), "MEMORY.md"), "# Facts\n- tea\n");
 }
 
 #[tokio::test]
@@ -122,24 +135,42 @@ async fn history_is_appended_and_mirrored_only_where_a_mirror_is() {
 
 #[tokio::test]
 async fn notes_of_the_last_days_come_newest_first() {
-    let root = tempfile::tempdir().unwrap();
-    let store = MarkdownStore::new(root.path());
-    let today = Local::now().date_naive();
-    let note = |back: u64| DayNote { date: today - Days::new(back), text: format!("{back} days ago") };
-    for back in [0, 1, 6, 7] {
-        let DayNote { date, text } = note(back);
-        std::fs::write(root.path().join(format!("{date}.md")), text).unwrap();
+    // A day that ends while it is looked at is another one afterwards.
+    let mut today = Local::now().date_naive();
+    let mut seen = recent_notes(today).await;
+    while today != Local::now().date_naive() {
+        today = Local::now().date_naive();
+        seen = recent_notes(today).await;
     }
-    std::fs::write(root.path().join(format!("{}.md", today + Days::new(1))), "tomorrow").unwrap();
-    std::fs::write(root.path().join("2026-3-5.md.txt"), "no note").unwrap();
-    for (days, expected) in [
+    let note = |back: u64| note(today, back);
+    let expected = [
         (0, vec![]),
         (1, vec![note(0)]),
         (7, vec![note(0), note(1), note(6)]),
         (u32::MAX, [0, 1, 6, 7].map(note).to_vec()),
-    ] {
-        assert_eq!(store.recent(&SHARED, days).await.unwrap(), expected, "{days} days");
+    ];
+    assert_eq!(seen, expected);
+}
+
+fn note(today: NaiveDate, back: u64) -> DayNote {
+    DayNote { date: today - Days::new(back), text: format!("{back} days ago") }
+}
+
+/// The notes of so many days, on a day with notes around it.
+async fn recent_notes(today: NaiveDate) -> Vec<(u32, Vec<DayNote>)> {
+    let root = tempfile::tempdir().unwrap();
+    let store = MarkdownStore::new(root.path());
+    for back in [0, 1, 6, 7] {
+        let DayNote { date, text } = note(today, back);
+        std::fs::write(root.path().join(format!("{date}.md")), text).unwrap();
     }
-    assert_eq!(store.day_note(&SHARED, today).await.unwrap(), Some(note(0)));
+    std::fs::write(root.path().join(format!("{}.md", today + Days::new(1))), "tomorrow").unwrap();
+    std::fs::write(root.path().join("2026-3-5.md.txt"), "no note").unwrap();
+    let mut seen = Vec::new();
+    for days in [0, 1, 7, u32::MAX] {
+        seen.push((days, store.recent(&SHARED, days).await.unwrap()));
+    }
+    assert_eq!(store.day_note(&SHARED, today).await.unwrap(), Some(note(today, 0)));
     assert_eq!(store.day_note(&SHARED, NaiveDate::MIN).await.unwrap(), None);
+    seen
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use chrono::Local;
 use nanobot_disk::Disk;
-use nanobot_memory::{MarkdownStore, MemoryStore as _, Reason};
+use nanobot_memory::{MarkdownStore, MemoryStore as _, MemoryVersions as _, Reason};
 use nanobot_testkit::{Fault, FaultyDisk, MemoryDisk};
 
 use crate::SHARED;
@@ -107,8 +107,9 @@ async fn whatever_fails_wherever_nothing_acknowledged_is_lost() {
             assert!(tried.replace(&store).await && tried.append(&store).await, "it works again, without a restart");
             tried.check(&memory).await;
             tried.check(&memory.after_power_cut(from)).await;
-            let kept = memory.files().remove(&Path::new(FOLDER).join("MEMORY.md.bak")).unwrap_or_default();
-            assert_eq!(String::from_utf8(kept).unwrap(), before, "{fault:?} from {from}");
+            let newest = store.log(&SHARED).await.unwrap().remove(0).number;
+            let kept = store.version(&SHARED, newest).await.unwrap().before;
+            assert_eq!(kept, before, "{fault:?} from {from}");
         }
     }
 }
