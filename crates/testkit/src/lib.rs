@@ -6,6 +6,7 @@
 
 mod error;
 mod json;
+mod port;
 mod reply;
 mod script;
 mod sync;
@@ -24,6 +25,7 @@ pub use channel::RecordingChannel;
 pub use disk::{Fault, FaultyDisk, MemoryDisk};
 pub use error::TestkitError;
 pub use model_server::ModelServer;
+pub use port::ReservedPort;
 pub use provider::ScriptedProvider;
 pub use reply::{Gate, Reply, ScriptedCall};
 pub use sync::WAIT_LIMIT;

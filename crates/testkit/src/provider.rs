@@ -13,7 +13,7 @@ use nanobot_types::{ChatMessage, FinishReason, Map, ProviderName};
 use serde_json::json;
 
 use crate::TestkitError;
-use crate::reply::{Answer, Ending, Failure, FailureBody, Reply, Shape};
+use crate::reply::{Answer, Ending, Failure, FailureBody, Gate, Reply, Shape};
 use crate::script::Script;
 use crate::sync::Watched;
 
@@ -25,7 +25,15 @@ pub struct ScriptedProvider {
     requests: Watched<Vec<ChatRequest>>,
 }
 
-type Item = (Duration, Result<StreamEvent, ProviderError>);
+/// What has to pass, and what comes then.
+type Item = (Pause, Result<StreamEvent, ProviderError>);
+
+/// What an event waits for.
+enum Pause {
+    None,
+    Time(Duration),
+    Gate(Gate),
+}
 
 impl ScriptedProvider {
     /// A provider called `scripted` that gives these replies in order.
@@ -126,19 +134,27 @@ fn play(number: usize, answer: &Answer) -> ChatStream {
     let is_stalled = matches!(answer.ending, Ending::Stall);
     match &answer.ending {
         Ending::Complete => {
-            items.push((Duration::ZERO, Ok(StreamEvent::Usage(answer.usage))));
-            items.push((Duration::ZERO, Ok(StreamEvent::Finished(finish_of(answer.finish_reason())))));
+            items.push((Pause::None, Ok(StreamEvent::Usage(answer.usage))));
+            items.push((Pause::None, Ok(StreamEvent::Finished(finish_of(answer.finish_reason())))));
         }
         Ending::Stall => {}
-        Ending::Cut => items.push((Duration::ZERO, Err(ProviderError::Network("connection reset".to_owned())))),
+        Ending::Cut => items.push((Pause::None, Err(ProviderError::Network("connection reset".to_owned())))),
         Ending::Fail { kind, message } => {
             let error = ProviderError::Server { status: 200, message: format!("{kind}: {message}") };
-            items.push((Duration::ZERO, Err(error)));
+            items.push((Pause::None, Err(error)));
         }
     }
-    let played = stream::iter(items).then(|(delay, item)| async move {
-        if delay > Duration::ZERO {
-            tokio::time::sleep(delay).await;
+    if let Some(gate) = answer.hold.clone() {
+        let first = items.iter().position(|(_, item)| matches!(item, Ok(StreamEvent::Text(_))));
+        if let Some((pause, _)) = items.get_mut(first.map_or(0, |first| first + 1)) {
+            *pause = Pause::Gate(gate);
+        }
+    }
+    let played = stream::iter(items).then(|(pause, item)| async move {
+        match pause {
+            Pause::None => {}
+            Pause::Time(delay) => tokio::time::sleep(delay).await,
+            Pause::Gate(gate) => gate.passed().await,
         }
         item
     });
@@ -148,13 +164,16 @@ fn play(number: usize, answer: &Answer) -> ChatStream {
 fn content(number: usize, answer: &Answer) -> Vec<Item> {
     let mut events = Vec::new();
     if let Some(reasoning) = &answer.reasoning {
-        events.push((Duration::ZERO, StreamEvent::Reasoning(reasoning.text.clone())));
+        events.push((Pause::None, StreamEvent::Reasoning(reasoning.text.clone())));
         if !reasoning.signature.is_empty() {
             let block = json!({"type": "thinking", "thinking": reasoning.text, "signature": reasoning.signature});
-            events.push((Duration::ZERO, StreamEvent::ThinkingBlock(block)));
+            events.push((Pause::None, StreamEvent::ThinkingBlock(block)));
         }
     }
-    events.extend(answer.deltas.iter().map(|delta| (answer.delay, StreamEvent::Text(delta.clone()))));
+    for delta in &answer.deltas {
+        let pause = if answer.delay > Duration::ZERO { Pause::Time(answer.delay) } else { Pause::None };
+        events.push((pause, StreamEvent::Text(delta.clone())));
+    }
     for (index, call) in answer.calls.iter().enumerate() {
         let event = StreamEvent::ToolCall {
             index,
@@ -164,9 +183,9 @@ fn content(number: usize, answer: &Answer) -> Vec<Item> {
             extra: Map::new(),
             function_extra: Map::new(),
         };
-        events.push((Duration::ZERO, event));
+        events.push((Pause::None, event));
     }
-    events.into_iter().map(|(delay, event)| (delay, Ok(event))).collect()
+    events.into_iter().map(|(pause, event)| (pause, Ok(event))).collect()
 }
 
 fn finish_of(reason: &str) -> FinishReason {

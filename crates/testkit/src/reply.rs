@@ -4,6 +4,7 @@
 //! stream events of the `Provider` contract, whichever the request asks for. Only
 //! [`Reply::raw`] is bound to HTTP.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use nanobot_types::Usage;
@@ -29,9 +30,18 @@ pub(crate) enum Shape {
     Hang,
 }
 
-/// Holds replies back until a test opens it: how tests act in the middle of a model call.
+/// Holds replies back until a test opens it: how tests act in the middle of a model call. Clones
+/// are the same gate.
 #[derive(Clone, Debug, Default)]
-pub struct Gate(CancellationToken);
+pub struct Gate(Arc<CancellationToken>);
+
+impl PartialEq for Gate {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Gate {}
 
 impl Gate {
     /// A closed gate.
@@ -56,6 +66,8 @@ pub(crate) struct Answer {
     pub(crate) reasoning: Option<Reasoning>,
     pub(crate) deltas: Vec<String>,
     pub(crate) delay: Duration,
+    /// What the text waits for behind its first piece.
+    pub(crate) hold: Option<Gate>,
     pub(crate) calls: Vec<ScriptedCall>,
     pub(crate) finish: Option<String>,
     pub(crate) usage: Usage,
@@ -139,6 +151,7 @@ impl Reply {
             reasoning: None,
             deltas: deltas.into_iter().map(Into::into).collect(),
             delay: Duration::ZERO,
+            hold: None,
             calls: Vec::new(),
             finish: None,
             usage: USUAL,
@@ -224,6 +237,12 @@ impl Reply {
     #[must_use]
     pub fn with_delay(self, delay: Duration) -> Self {
         self.answer(|answer| answer.delay = delay)
+    }
+
+    /// The same, but nothing comes behind the first piece of text until the gate opens.
+    #[must_use]
+    pub fn holding(self, gate: &Gate) -> Self {
+        self.answer(|answer| answer.hold = Some(gate.clone()))
     }
 
     /// The same with this reason to stop, in OpenAI's words (`length`, `content_filter`); they are

@@ -12,8 +12,9 @@ use tokio::sync::watch;
 
 use crate::TestkitError;
 
-/// How long any wait of this crate lasts before it gives up.
-pub const WAIT_LIMIT: Duration = Duration::from_secs(20);
+/// How long any wait of this crate lasts before it gives up: much longer than anything takes on a
+/// machine that has other things to do.
+pub const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
 /// A value behind a mutex together with the news that it changed.
 pub(crate) struct Watched<T> {

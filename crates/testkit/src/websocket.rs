@@ -1,14 +1,19 @@
 //! A WebSocket client that reads JSON events, for tests of the gateway.
 
 use std::fmt;
+use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::Value;
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use crate::{TestkitError, WAIT_LIMIT};
+
+/// How often to try a server that does not listen yet.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// An open connection. It is closed without ceremony when dropped.
 pub struct WebSocketClient {
@@ -23,6 +28,20 @@ impl WebSocketClient {
     pub async fn connect(url: &str) -> Result<Self, TestkitError> {
         let (stream, _) = connect_async(url).await.map_err(|error| failed("connecting", error))?;
         Ok(Self { stream })
+    }
+
+    /// Like [`WebSocketClient::connect`], waiting for the server to begin to listen.
+    ///
+    /// # Errors
+    /// The last refusal, when nobody lets it in for [`WAIT_LIMIT`].
+    pub async fn connect_soon(url: &str) -> Result<Self, TestkitError> {
+        let give_up = Instant::now() + WAIT_LIMIT;
+        loop {
+            match Self::connect(url).await {
+                Err(_) if Instant::now() < give_up => tokio::time::sleep(LOOK_EVERY).await,
+                outcome => return outcome,
+            }
+        }
     }
 
     /// Sends bare text.

@@ -16,8 +16,9 @@ use tokio::task::JoinHandle;
 use super::same;
 use crate::sync::Watched;
 
-/// How long a channel may take to stop.
-const STOP_WITHIN: Duration = Duration::from_secs(2);
+/// How long a channel may take to stop. It should be done within 2 s; a machine that is busy gets
+/// more. A harness whose platform is polled lets a poll last longer than this.
+const STOP_WITHIN: Duration = Duration::from_secs(15);
 
 /// What a channel's own tests bring: a fresh fake platform and the channel connected to it. Every
 /// method may wait, and fails when what it waits for does not come.

@@ -127,6 +127,12 @@ impl Connection {
                         () = self.client_gone() => return Err(io::ErrorKind::BrokenPipe.into()),
                     }
                 }
+                Step::Until(gate) => {
+                    tokio::select! {
+                        () = gate.passed() => {}
+                        () = self.client_gone() => return Err(io::ErrorKind::BrokenPipe.into()),
+                    }
+                }
                 Step::Hang => {
                     self.client_gone().await;
                     return Err(io::ErrorKind::BrokenPipe.into());

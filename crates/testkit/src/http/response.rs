@@ -5,6 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::Value;
 
+use crate::reply::Gate;
+
 /// One thing to do on the connection while answering.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -12,6 +14,8 @@ pub enum Step {
     Bytes(Bytes),
     /// Do nothing for that long.
     Wait(Duration),
+    /// Do nothing until a test opens the gate.
+    Until(Gate),
     /// Do nothing until the client leaves or the server stops.
     Hang,
     /// Close in good order (FIN) at once, whatever the framing promised.

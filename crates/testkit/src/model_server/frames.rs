@@ -60,11 +60,15 @@ impl Frames {
             }
         }
         let mut steps = Vec::new();
+        let mut hold = answer.hold.clone();
         for frame in self.content {
             if frame.is_delta && answer.delay > Duration::ZERO {
                 steps.push(Step::Wait(answer.delay));
             }
             steps.push(Step::text(frame.text));
+            if frame.is_delta {
+                steps.extend(hold.take().map(Step::Until));
+            }
         }
         steps.extend(after);
         Response::chunked(200, "text/event-stream", steps).with_header("cache-control", "no-cache")
@@ -86,6 +90,7 @@ pub(super) fn respond_whole(answer: &Answer, message: &Value, error: fn(&str, &s
     if pause > Duration::ZERO {
         response.steps.insert(0, Step::Wait(pause));
     }
+    response.steps.splice(0..0, answer.hold.clone().map(Step::Until));
     response
 }
 

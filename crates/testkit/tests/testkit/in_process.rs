@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::{SinkExt as _, StreamExt as _};
+use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
 use nanobot_channel::{
     Access, AccessDecision, Admission, CancellationToken, Channel as _, ChannelContext, ChannelError, ChatId, ChatKind,
     InboundMessage, Intake, MediaError, MediaRef, MediaStore, OutboundKey, OutboundKind, OutboundMessage, OutboundPart,
@@ -12,7 +12,7 @@ use nanobot_channel::{
 use nanobot_provider::{ChatRequest, Generation, Provider as _, ProviderError, StreamEvent, ToolChoice};
 use nanobot_testkit::channel::{SendFault, single_part};
 use nanobot_testkit::provider::{last_user_text, tool_results};
-use nanobot_testkit::{RecordingChannel, Reply, ScriptedCall, ScriptedProvider, WebSocketClient};
+use nanobot_testkit::{Gate, RecordingChannel, Reply, ScriptedCall, ScriptedProvider, WebSocketClient};
 use nanobot_types::{AssistantMessage, ChatMessage, FinishReason, Map, ToolCall, Transcript, Usage};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -88,6 +88,17 @@ async fn endings_and_errors_in_process() {
         provider.push(reply);
         assert_eq!(provider.stream(request("hi")).await.err(), Some(error));
     }
+}
+
+#[tokio::test]
+async fn a_gate_holds_the_rest_of_an_answer_back() {
+    let gate = Gate::new();
+    let provider = ScriptedProvider::scripted([Reply::deltas(["a", "b"]).holding(&gate)]);
+    let mut stream = provider.stream(request("hi")).await.unwrap();
+    assert_eq!(stream.next().await, Some(Ok(StreamEvent::Text("a".to_owned()))));
+    assert_eq!(stream.next().now_or_never(), None);
+    gate.open();
+    assert_eq!(stream.next().await, Some(Ok(StreamEvent::Text("b".to_owned()))));
 }
 
 #[tokio::test]

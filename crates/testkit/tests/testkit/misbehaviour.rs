@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nanobot_testkit::http::{Response, Server, Step};
-use nanobot_testkit::{ModelServer, Reply};
+use nanobot_testkit::{Gate, ModelServer, Reply};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -80,6 +80,23 @@ async fn statuses_carry_headers_and_bodies() {
     let answer = request(&server, true).send().await.unwrap();
     assert_eq!(answer.json::<Value>().await.unwrap()["error"]["type"], "insufficient_quota");
     assert_eq!(request(&server, true).send().await.unwrap().text().await.unwrap(), "<h1>Bad</h1>");
+}
+
+#[tokio::test]
+async fn a_gate_holds_the_rest_of_a_stream_back() {
+    let gate = Gate::new();
+    let server = ModelServer::scripted([Reply::deltas(["first", "second"]).holding(&gate)]).await.unwrap();
+    let mut answer = request(&server, true).send().await.unwrap();
+    let mut seen = String::new();
+    while !seen.contains("first") {
+        seen.push_str(&String::from_utf8_lossy(&answer.chunk().await.unwrap().unwrap()));
+    }
+    gate.open();
+    assert!(!seen.contains("second"), "{seen}");
+    while let Some(chunk) = answer.chunk().await.unwrap() {
+        seen.push_str(&String::from_utf8_lossy(&chunk));
+    }
+    assert!(seen.contains("second"), "{seen}");
 }
 
 #[tokio::test]

@@ -1,9 +1,10 @@
 //! The fake on the wire: faults, and the other ways to pass parameters.
 
+use std::pin::pin;
 use std::time::Duration;
 
-use nanobot_testkit::TelegramFake;
 use nanobot_testkit::telegram::{Fault, Incoming, Person, TOKEN};
+use nanobot_testkit::{TelegramFake, WAIT_LIMIT};
 use serde_json::{Value, json};
 
 use crate::client;
@@ -42,14 +43,25 @@ async fn faults_come_once_each_and_in_order() {
 async fn lost_answers_differ_in_whether_the_call_took_effect() {
     let (fake, base) = start().await;
     let table = [(Fault::Drop, 0), (Fault::DropAfterEffect, 1), (Fault::Hang, 1), (Fault::HangAfterEffect, 2)];
-    for (fault, sent) in table {
+    for (call, (fault, sent)) in (1..).zip(table) {
         let is_silent = matches!(fault, Fault::Hang | Fault::HangAfterEffect);
         fake.fail_next("sendMessage", fault.clone());
-        let call = client().post(format!("{base}/sendMessage")).json(&json!({"chat_id": 7, "text": "x"})).send();
-        let outcome = tokio::time::timeout(Duration::from_millis(200), call).await;
-        assert_eq!(outcome.is_err(), is_silent, "{fault:?}");
-        assert!(!matches!(outcome, Ok(Ok(_))), "{fault:?} was answered");
-        assert_eq!(fake.wait_for_sent(sent).await.unwrap().len(), sent, "{fault:?}");
+        let mut answer =
+            pin!(client().post(format!("{base}/sendMessage")).json(&json!({"chat_id": 7, "text": "x"})).send());
+        tokio::select! {
+            outcome = &mut answer => assert!(!is_silent && outcome.is_err(), "{fault:?}: {outcome:?}"),
+            arrived = fake.wait_for_calls("sendMessage", call) => {
+                arrived.unwrap();
+                if is_silent {
+                    let waited = tokio::time::timeout(Duration::from_millis(100), answer).await;
+                    assert!(waited.is_err(), "{fault:?}: {waited:?}");
+                } else {
+                    let outcome = tokio::time::timeout(WAIT_LIMIT, answer).await.unwrap();
+                    assert!(outcome.is_err(), "{fault:?}: {outcome:?}");
+                }
+            }
+        }
+        assert_eq!(fake.sent().len(), sent, "{fault:?}");
     }
 }
 

@@ -1,0 +1,84 @@
+//! A port that a test can name before anybody listens there.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+
+use tokio::net::TcpSocket;
+
+use crate::TestkitError;
+
+/// A loopback port that the system gives to nobody else while this lives.
+///
+/// Nobody listens there: a connection is refused until a program that was told the port begins to.
+/// On Linux it can do so in spite of the reservation, because both sockets allow the address to be
+/// used again and one of them only is bound. Elsewhere it cannot, so there the port is free from
+/// the beginning, and another program may be faster.
+#[derive(Debug)]
+pub struct ReservedPort {
+    address: SocketAddr,
+    _held: Option<TcpSocket>,
+}
+
+impl ReservedPort {
+    /// Reserves a free port of 127.0.0.1.
+    ///
+    /// # Errors
+    /// [`TestkitError::Listen`] when there is none.
+    pub fn new() -> Result<Self, TestkitError> {
+        Self::reserve().map_err(TestkitError::Listen)
+    }
+
+    fn reserve() -> io::Result<Self> {
+        let socket = TcpSocket::new_v4()?;
+        if cfg!(unix) {
+            socket.set_reuseaddr(true)?;
+        }
+        socket.bind((Ipv4Addr::LOCALHOST, 0).into())?;
+        let address = socket.local_addr()?;
+        Ok(Self { address, _held: cfg!(target_os = "linux").then_some(socket) })
+    }
+
+    /// The port.
+    #[must_use]
+    pub fn number(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// `127.0.0.1:<port>`.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn nobody_listens_until_somebody_is_told_the_port() {
+        let port = ReservedPort::new().unwrap();
+        let refused = TcpStream::connect(port.address()).await.unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+        let listener = TcpListener::bind(port.address()).await.unwrap();
+        TcpStream::connect(port.address()).await.unwrap();
+        drop(listener);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn the_system_gives_it_to_nobody_else() {
+        let reserved: Vec<_> = (0..200).map(|_| ReservedPort::new().unwrap()).collect();
+        let mut listeners = Vec::new();
+        for _ in 0..200 {
+            listeners.push(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap());
+        }
+        let mut ports: Vec<u16> = reserved.iter().map(ReservedPort::number).collect();
+        ports.extend(listeners.iter().map(|listener| listener.local_addr().unwrap().port()));
+        ports.sort_unstable();
+        ports.dedup();
+        assert_eq!(ports.len(), 400);
+    }
+}
