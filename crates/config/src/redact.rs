@@ -5,26 +5,21 @@
 //! Numbers and flags are always shown: `maxTokens` is not a secret. A lone `${VARIABLE}` is shown;
 //! the name of a variable says where to look and gives nothing away.
 
+use nanobot_redact::{HIDDEN, KEY_PREFIXES};
 use serde_json::Value;
 
 use crate::key::flat;
 use crate::reference::is_sole_reference;
 
-/// What stands in place of a secret.
-pub(crate) const HIDDEN: &str = "***";
-
-const SECRET_WORDS: &[&str] =
-    &["token", "secret", "passw", "passphrase", "credential", "authorization", "bearer", "cookie"];
-
 /// Maps whose values are hidden whatever their keys are.
 const SECRET_MAPS: &[&str] = &["env", "headers", "extraheaders", "extraquery", "extrabody"];
 
-/// How issued keys begin.
-const SECRET_STARTS: &[&str] = &["sk-", "xoxb-", "xapp-", "xoxp-", "ghp_", "gho_", "nvapi-", "gsk_", "hf_"];
-
+/// Stricter than for texts: a list of tokens holds tokens, and numbers of them are shown anyway.
 fn is_secret_name(name: &str) -> bool {
-    let name = flat(name);
-    name.ends_with("key") || name.ends_with("keys") || SECRET_WORDS.iter().any(|word| name.contains(word))
+    let flat = flat(name);
+    flat.contains("token")
+        || ["key", "keys"].iter().any(|end| flat.ends_with(end))
+        || nanobot_redact::is_secret_name(&flat)
 }
 
 /// Whether what is at this path is hidden for its keys.
@@ -71,7 +66,7 @@ fn hide(text: &str) -> String {
 }
 
 fn redacted_text(path: &[String], text: &str) -> String {
-    let looks_secret = SECRET_STARTS.iter().any(|start| text.starts_with(start));
+    let looks_secret = KEY_PREFIXES.iter().any(|start| text.starts_with(start));
     if is_secret(path) || looks_secret {
         return hide(text);
     }
@@ -119,6 +114,7 @@ mod tests {
         let value = json!({
             "maxTokens": 10,
             "token": "123:abc",
+            "tokens": ["123:abc"],
             "apiKey": "",
             "proxy": "http://me:word@proxy:80/x?api_key=abc&y=1",
             "other": "${KEY}",
@@ -134,6 +130,7 @@ mod tests {
             json!({
                 "maxTokens": 10,
                 "token": "***",
+                "tokens": ["***"],
                 "apiKey": "",
                 "proxy": "http://***@proxy:80/x?api_key=***&y=1",
                 "other": "${KEY}",

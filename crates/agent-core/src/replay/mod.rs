@@ -15,7 +15,6 @@ mod bundle;
 mod compare;
 mod redact;
 mod script;
-mod secret;
 mod stage;
 mod turns;
 

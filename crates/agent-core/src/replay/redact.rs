@@ -8,13 +8,12 @@
 
 use std::path::Path;
 
+use nanobot_redact::{HIDDEN, hidden, is_secret_name, redacted, without_secrets};
 use nanobot_session::MessageEntry;
 use nanobot_types::{
     AssistantMessage, ChatMessage, Content, ContentBlock, ImageUrl, Map, MediaRef, ToolCall, ToolMessage, UserMessage,
 };
 use serde_json::Value;
-
-use super::secret::{HIDDEN, is_secret_name, without_secrets};
 
 /// Folders whose folders are people's.
 const HOMES: [&str; 4] = ["/home/", "/Users/", "\\Users\\", "\\\\Users\\\\"];
@@ -42,12 +41,7 @@ impl Redactor {
     /// The same for every text in a value; what stands under the name of a secret is hidden whole.
     #[must_use]
     pub fn value(&self, value: &Value) -> Value {
-        match value {
-            Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
-            Value::String(text) => Value::String(self.text(text)),
-            Value::Array(items) => items.iter().map(|item| self.value(item)).collect(),
-            Value::Object(map) => Value::Object(self.map(map)),
-        }
+        redacted(value, &|text| self.text(text))
     }
 
     /// The same for a tool's schema, in which names of secrets only name parameters.
@@ -184,16 +178,6 @@ fn is_name(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '.' | '_' | '-')
 }
 
-fn hidden(value: &Value) -> Value {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
-        Value::String(text) if text.is_empty() => value.clone(),
-        Value::String(_) => HIDDEN.into(),
-        Value::Array(items) => items.iter().map(hidden).collect(),
-        Value::Object(map) => Value::Object(map.iter().map(|(name, value)| (name.clone(), hidden(value))).collect()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -242,29 +226,6 @@ mod tests {
             assert_eq!(once, redacted, "{text}");
             assert_eq!(redactor.text(&once), once, "a second time changes nothing: {text}");
         }
-    }
-
-    #[test]
-    fn values_are_hidden_by_the_names_above_them() {
-        let value = json!({
-            "token": "a",
-            "maxTokens": 10,
-            "headers": {"X-Api-Key": "b", "Accept": "text/html"},
-            "credentials": {"user": "ann", "pins": ["1", "2"]},
-            "command": "export KEY=1 SECRET=2",
-            "empty": {"password": ""}
-        });
-        assert_eq!(
-            Redactor::default().value(&value),
-            json!({
-                "token": "***",
-                "maxTokens": 10,
-                "headers": {"X-Api-Key": "***", "Accept": "text/html"},
-                "credentials": {"user": "***", "pins": ["***", "***"]},
-                "command": "export KEY=1 SECRET=***",
-                "empty": {"password": ""}
-            })
-        );
     }
 
     #[test]

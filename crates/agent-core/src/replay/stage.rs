@@ -115,6 +115,7 @@ fn facts(session: &SessionKey, opening: &MessageEntry) -> TurnFacts {
         channel: ChannelName::from(told("Channel: ").unwrap_or(channel)),
         chat_id: ChatId::from(told("Chat ID: ").unwrap_or(chat)),
         message_id: None,
+        sender: None,
         delivery: DeliveryContext::default(),
         metadata: Map::new(),
         origin: Origin::User,

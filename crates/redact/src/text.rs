@@ -5,15 +5,14 @@
 //! a machine writes: long, letters and digits mixed. Innocent hashes are hidden too. Hiding twice
 //! changes nothing.
 
-/// What stands in place of a secret.
-pub(super) const HIDDEN: &str = "***";
+use crate::HIDDEN;
 
 /// Names of secrets hold one of these words.
 const SECRET_WORDS: [&str; 9] =
     ["token", "secret", "passw", "passphrase", "credential", "authorization", "bearer", "cookie", "apikey"];
 
-/// How issued keys begin.
-const KEY_PREFIXES: [&str; 24] = [
+/// How issued keys begin. Case counts.
+pub const KEY_PREFIXES: [&str; 24] = [
     "sk-",
     "pk-",
     "rk_",
@@ -53,13 +52,15 @@ const BEARER_LENGTH: usize = 20;
 /// Parts of addresses that are secrets as a whole: who knows them may write there.
 const WEBHOOKS: [&str; 2] = ["hooks.slack.com/", "/api/webhooks/"];
 
-/// The text with every secret replaced by [`HIDDEN`].
-pub(super) fn without_secrets(text: &str) -> String {
+/// The text with every secret replaced by [`HIDDEN`]. A second time changes nothing.
+#[must_use]
+pub fn without_secrets(text: &str) -> String {
     hide_in(&without_passwords(&without_private_keys(text)))
 }
 
-/// Whether what bears this name is a secret. A number of tokens is none.
-pub(super) fn is_secret_name(name: &str) -> bool {
+/// Whether what bears this name is a secret. A number of tokens is none, nor is the key of a map.
+#[must_use]
+pub fn is_secret_name(name: &str) -> bool {
     let flat: String = name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
     let counts = flat.ends_with("tokens");
     !counts && (flat.ends_with("key") && flat != "key" || SECRET_WORDS.iter().any(|word| flat.contains(word)))
