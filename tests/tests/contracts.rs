@@ -201,6 +201,7 @@ async fn run(options: &TurnOptions, replies: Vec<Reply>) -> Ran {
         channel: "cli".into(),
         chat_id: "direct".into(),
         message_id: None,
+        sender: None,
         delivery: DeliveryContext::default(),
         metadata: Map::new(),
         origin: Origin::User,
@@ -214,6 +215,7 @@ async fn run(options: &TurnOptions, replies: Vec<Reply>) -> Ran {
         journal: &mut journal,
         steering: &mut Nobody,
         observer: Arc::new(|_: nanobot_agent_core::Signal| {}),
+        requests: &mut (),
         cancel: CancellationToken::new(),
     };
     let messages = vec![Arc::new(ChatMessage::user("go"))];

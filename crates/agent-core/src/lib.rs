@@ -14,17 +14,21 @@ mod agent_loop;
 mod engine;
 mod error;
 mod message_tool;
+mod prefix;
 mod replay;
 mod signal;
 mod subagent;
 
-pub use agent::{Agent, AgentParts, AgentSettings, DirectRequest, TurnReport, TurnRequest};
+pub use agent::{Agent, AgentParts, AgentSettings, DirectRequest, TurnReport, TurnRequest, UsageReport};
 pub use agent_loop::{
     AgentLoop, Command, CommandContext, CommandReply, CommandTable, DuplicateCommand, LoopSettings, When,
 };
-pub use engine::{Journal, Progress, Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnOutcome, TurnResult};
+pub use engine::{
+    Answered, Journal, Progress, RequestWatch, Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnOutcome, TurnResult,
+};
 pub use error::AgentError;
 pub use message_tool::{MessageTool, Outbox, OutboxError};
+pub use prefix::{Miss, MissEvent, last_miss};
 pub use replay::{
     Bundle, BundleError, Difference, Divergence, Redactor, ReplayOptions, TurnChoice, TurnReplay, replay_session,
 };

@@ -1,6 +1,7 @@
 //! Builds prompts and keeps them per session.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use nanobot_memory::MemoryStore;
 use nanobot_types::{SessionKey, Transcript};
@@ -9,9 +10,12 @@ use crate::image::PictureCache;
 use crate::skill::{active_skills, discover_skills, skill_list};
 use crate::snapshot::{Found, Snapshots};
 use crate::{
-    ContextSettings, Epoch, FrozenPart, NoNotes, Note, PromptStore, Rendered, Renewal, Renewed, SessionFacts,
+    ContextSettings, Epoch, FrozenPart, NoNotes, Note, PromptStore, Purpose, Rendered, Renewal, Renewed, SessionFacts,
     SystemPrompt, bootstrap, identity, recall, render,
 };
+
+/// What a summary may take of the prompt, in characters.
+const SUMMARY_LIMIT: usize = 4_000;
 
 /// Everything a model is told beside the conversation. One per assistant, shared by all turns.
 #[derive(Debug)]
@@ -46,6 +50,12 @@ impl ContextBuilder {
         self
     }
 
+    /// The memory that prompts are built from.
+    #[must_use]
+    pub fn memory(&self) -> &Arc<dyn MemoryStore> {
+        &self.memory
+    }
+
     /// What is kept of prompts from one process to the next.
     #[must_use]
     pub fn notes(&self) -> &Arc<dyn PromptStore> {
@@ -61,7 +71,7 @@ impl ContextBuilder {
     /// process until the session is renewed, its conversation begins elsewhere, it was silent for
     /// [`ContextSettings::cold_after`], or the settings change. Never fails: what cannot be read
     /// is said in the prompt.
-    pub async fn epoch(&self, session: &SessionKey, facts: SessionFacts) -> Epoch {
+    pub async fn epoch(&self, session: &SessionKey, facts: SessionFacts<'_>) -> Epoch {
         let mut found = self.snapshots.find(session, facts);
         if matches!(found, Found::Nothing)
             && let Some(saved) = self.notes.load(session, Note::Prompt).await
@@ -74,13 +84,19 @@ impl ContextBuilder {
             Found::Stale(older, why) => (Some(older), why),
             Found::Nothing => (None, Renewal::Unknown),
         };
-        let prompt = self.snapshots.keep(session, self.build().await, facts);
+        let prompt = self.snapshots.keep(session, self.build(facts.summary).await, facts);
         if let Some(content) = self.snapshots.to_save(session) {
             self.notes.save(session, Note::Prompt, content).await;
         }
         let difference = older.and_then(|older| prompt.difference(&older));
         tracing::debug!(%session, ?why, ?difference, "the prompt of a session was built");
         Epoch { prompt, renewed: Some(Renewed { why, difference }) }
+    }
+
+    /// Whether vendors have forgotten a session that was silent for so long.
+    #[must_use]
+    pub fn is_cold(&self, silent: Duration) -> bool {
+        silent >= self.settings.cold_after
     }
 
     /// Begins a new epoch for a session, as a reset or a compaction does: its next prompt is
@@ -96,23 +112,41 @@ impl ContextBuilder {
         render::render(transcript, &self.pictures).await
     }
 
-    async fn build(&self) -> SystemPrompt {
+    async fn build(&self, summary: Option<&str>) -> SystemPrompt {
         let settings = Arc::clone(&self.settings);
         let files = tokio::task::spawn_blocking(move || read_files(&settings)).await.unwrap_or_else(|error| {
             tracing::error!(%error, "the files of a prompt could not be read");
             let bootstrap = "[The files of the workspace could not be read.]".to_owned();
             Files { bootstrap, active_skills: String::new(), skill_list: String::new() }
         });
+        if self.settings.purpose == Purpose::Subagent {
+            return FrozenPart::new()
+                .section("identity", identity::subagent(&self.settings.workspace))
+                .epoch()
+                .section("skills", files.skill_list)
+                .finish();
+        }
         let memory = recall::recall(&*self.memory, (self.settings.today)()).await;
         FrozenPart::new()
             .section("identity", identity::identity(&self.settings.bot_name, &self.settings.workspace))
             .section("bootstrap", files.bootstrap)
             .epoch()
             .section("memory", memory)
+            .section("summary", summary.map(summary_section).unwrap_or_default())
             .section("active_skills", files.active_skills)
             .section("skills", files.skill_list)
             .finish()
     }
+}
+
+/// What was said before the messages that are still sent.
+fn summary_section(summary: &str) -> String {
+    let summary = summary.trim();
+    let (shown, more) = match summary.char_indices().nth(SUMMARY_LIMIT) {
+        Some((end, _)) => (summary.get(..end).unwrap_or(summary), " […]"),
+        None => (summary, ""),
+    };
+    if shown.is_empty() { String::new() } else { format!("# Earlier in This Conversation\n\n{shown}{more}") }
 }
 
 fn read_files(settings: &ContextSettings) -> Files {

@@ -3,16 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Difference, SystemPrompt};
 
 /// What is known of a session when its prompt is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SessionFacts {
+pub struct SessionFacts<'a> {
     /// Where its conversation begins: a reset and a compaction move it, and renew the prompt with
     /// it. `None` takes the prompt as it stands.
     pub cursor: Option<u64>,
     /// How long it was silent, as its log tells.
     pub silent: Duration,
+    /// What its earlier conversation was about, where that is no longer sent. Read when the prompt
+    /// is built.
+    pub summary: Option<&'a str>,
 }
 
 /// The prompt of a session for one turn.
@@ -25,7 +30,7 @@ pub struct Epoch {
 }
 
 /// A prompt that was built anew.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Renewed {
     /// Why.
     pub why: Renewal,
@@ -35,7 +40,8 @@ pub struct Renewed {
 }
 
 /// Why a prompt was built anew.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Renewal {
     /// No prompt of this session is known.
     Unknown,

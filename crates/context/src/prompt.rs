@@ -99,7 +99,7 @@ impl EpochPart {
 }
 
 /// Where two prompts part.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
     /// The section of the newer prompt in which they part; `"end"` where it has ended.
     pub section: String,

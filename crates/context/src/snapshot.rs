@@ -54,7 +54,7 @@ impl Snapshots {
     }
 
     /// The prompt of a session.
-    pub(crate) fn find(&self, session: &SessionKey, facts: SessionFacts) -> Found {
+    pub(crate) fn find(&self, session: &SessionKey, facts: SessionFacts<'_>) -> Found {
         let mut kept = self.lock();
         let Some(entry) = kept.get_mut(session) else { return Found::Nothing };
         match self.outdated(entry, facts) {
@@ -66,7 +66,7 @@ impl Snapshots {
         }
     }
 
-    fn outdated(&self, entry: &Kept, facts: SessionFacts) -> Option<Renewal> {
+    fn outdated(&self, entry: &Kept, facts: SessionFacts<'_>) -> Option<Renewal> {
         if entry.settings != self.settings.value() {
             Some(Renewal::Settings)
         } else if facts.cursor.is_some() && entry.cursor.is_some() && facts.cursor != entry.cursor {
@@ -108,7 +108,7 @@ impl Snapshots {
 
     /// Keeps a new prompt for a session. Returns the one that is kept: an equal older one where
     /// there is one, or what a turn at the same moment has kept meanwhile.
-    pub(crate) fn keep(&self, session: &SessionKey, built: SystemPrompt, facts: SessionFacts) -> Arc<SystemPrompt> {
+    pub(crate) fn keep(&self, session: &SessionKey, built: SystemPrompt, facts: SessionFacts<'_>) -> Arc<SystemPrompt> {
         let mut kept = self.lock();
         if let Some(entry) = kept.get(session).filter(|entry| self.outdated(entry, facts).is_none()) {
             return Arc::clone(&entry.prompt);
@@ -190,11 +190,11 @@ mod tests {
         Snapshots::new(capacity, MINUTE, Digest::of("settings"))
     }
 
-    fn at(cursor: u64) -> SessionFacts {
-        SessionFacts { cursor: Some(cursor), silent: Duration::ZERO }
+    fn at(cursor: u64) -> SessionFacts<'static> {
+        SessionFacts { cursor: Some(cursor), silent: Duration::ZERO, summary: None }
     }
 
-    fn outcome(snapshots: &Snapshots, session: &str, facts: SessionFacts) -> Option<Renewal> {
+    fn outcome(snapshots: &Snapshots, session: &str, facts: SessionFacts<'_>) -> Option<Renewal> {
         match snapshots.find(&session.into(), facts) {
             Found::Warm(_) => None,
             Found::Stale(_, why) => Some(why),

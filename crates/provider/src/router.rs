@@ -38,6 +38,10 @@ pub enum Delta {
 pub trait DeltaSink: Send + Sync {
     /// Takes one.
     fn delta(&self, delta: Delta);
+
+    /// A request goes to a candidate, just as its provider gets it; again for every try. Whoever
+    /// only shows deltas has no use for it.
+    fn sending(&self, _request: &ChatRequest) {}
 }
 
 impl<F: Fn(Delta) + Send + Sync> DeltaSink for F {

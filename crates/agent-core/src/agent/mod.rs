@@ -10,6 +10,7 @@ mod direct;
 mod locks;
 mod log;
 mod opening;
+mod usage;
 
 use std::sync::Arc;
 
@@ -25,14 +26,16 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 pub use direct::DirectRequest;
+pub use usage::UsageReport;
 pub(crate) use direct::NoSteering;
 
 use crate::engine::{Progress, Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnOutcome, TurnResult};
+use crate::prefix::{LogFacts, PrefixWatch};
 use crate::{AgentError, Observer, Subagents};
-use describe::Totals;
 use locks::KeyedLocks;
 use log::SessionLog;
 use opening::{FreshSteering, Opening, Resumed};
+use usage::Totals;
 
 /// Said when a turn ends without a word.
 const NOTHING_TO_SAY: &str = "Done. I have nothing to add.";
@@ -112,6 +115,7 @@ pub struct Agent {
     locks: KeyedLocks,
     permits: Semaphore,
     totals: Totals,
+    prefixes: PrefixWatch,
     subagents: Option<Arc<Subagents>>,
 }
 
@@ -123,6 +127,7 @@ impl Agent {
             0 => Semaphore::MAX_PERMITS,
             limit => limit.min(Semaphore::MAX_PERMITS),
         };
+        let prefixes = PrefixWatch::new(parts.context.notes().clone());
         Self {
             engine: TurnEngine::new(parts.router, parts.registry, parts.events.clone()),
             sessions: parts.sessions,
@@ -132,6 +137,7 @@ impl Agent {
             locks: KeyedLocks::default(),
             permits: Semaphore::new(permits),
             totals: Totals::default(),
+            prefixes,
             subagents: None,
         }
     }
@@ -172,16 +178,17 @@ impl Agent {
         let Ok(_permit) = self.permits.acquire().await else { return Err(AgentError::Interrupted) };
         let view = self.sessions.read(&session, ReadFrom::Cursor).await?;
         let mut log = SessionLog::new(self.sessions.clone(), &request.facts, view.head);
+        let said = LogFacts::of(&view, &request.entry.at);
         let trace = request.trace.clone();
         let report = match Opening::of(&view, request.entry.inbound.as_ref()) {
             Opening::Ended(end) => return Ok(report_again(trace, end)),
             Opening::Fresh { repairs, messages } => {
                 self.events.send(Event::TurnStarted { session: session.clone(), trace });
-                self.begin(&mut log, repairs, messages, request).await?
+                self.begin(&mut log, said, repairs, messages, request).await?
             }
             Opening::Resumed(resumed) => {
                 tracing::info!(session = %session, trace = %trace, "a turn goes on after an interruption");
-                self.go_on(&mut log, resumed, request).await?
+                self.go_on(&mut log, said, resumed, request).await?
             }
         };
         self.events.send(Event::TurnFinished { session, trace: report.trace.clone() });
@@ -191,6 +198,7 @@ impl Agent {
     async fn begin(
         &self,
         log: &mut SessionLog,
+        said: LogFacts,
         mut repairs: Vec<Entry>,
         mut messages: Vec<Arc<ChatMessage>>,
         request: TurnRequest<'_>,
@@ -199,12 +207,13 @@ impl Agent {
         messages.push(request.entry.sent());
         repairs.push(Entry::Message(request.entry.clone()));
         log.append(repairs).await?;
-        self.run_engine(log, messages, Progress::default(), taken, request).await
+        self.run_engine(log, said, (messages, Progress::default()), taken, request).await
     }
 
     async fn go_on(
         &self,
         log: &mut SessionLog,
+        said: LogFacts,
         resumed: Resumed,
         request: TurnRequest<'_>,
     ) -> Result<TurnReport, AgentError> {
@@ -217,30 +226,36 @@ impl Agent {
         if !resumed.repairs.is_empty() {
             log.append(resumed.repairs).await?;
         }
-        self.run_engine(log, resumed.messages, resumed.progress, resumed.inbound, request).await
+        self.run_engine(log, said, (resumed.messages, resumed.progress), resumed.inbound, request).await
     }
 
     async fn run_engine(
         &self,
         log: &mut SessionLog,
-        messages: Vec<Arc<ChatMessage>>,
-        progress: Progress,
+        said: LogFacts,
+        (messages, progress): (Vec<Arc<ChatMessage>>, Progress),
         taken: Vec<MessageId>,
         request: TurnRequest<'_>,
     ) -> Result<TurnReport, AgentError> {
         let mut steering = FreshSteering::new(request.steering, taken);
+        let session = &request.facts.session;
+        let epoch = self.context.epoch(session, said.for_context()).await;
+        let mut requests = self.prefixes.turn(session, &said, &epoch, !self.context.is_cold(said.silent)).await;
         let io = TurnIo {
             facts: &request.facts,
-            system: self.context.system(&request.facts.session).await.text().clone(),
-            tools: self.engine.registry().specs(),
+            system: epoch.prompt.text().clone(),
+            tools: requests.in_order(self.engine.registry().specs()),
             context: &self.context,
             journal: log,
             steering: &mut steering,
             observer: request.observer,
+            requests: &mut requests,
             cancel: request.cancel,
         };
         let options = &self.settings.options;
-        let outcome = self.engine.run(messages, progress, request.trace.clone(), options, io).await?;
+        let outcome = self.engine.run(messages, progress, request.trace.clone(), options, io).await;
+        requests.close().await;
+        let outcome = outcome?;
         self.totals.add(&request.facts.session, outcome.usage);
         if outcome.result == TurnResult::Stopped && request.interrupt.is_cancelled() {
             return Err(AgentError::Interrupted);

@@ -15,6 +15,7 @@ mod result_file;
 mod text_calls;
 mod turn;
 mod visible;
+mod watch;
 
 use std::sync::Arc;
 
@@ -22,13 +23,14 @@ use async_trait::async_trait;
 use nanobot_context::ContextBuilder;
 use nanobot_session::{MessageEntry, SessionError};
 use nanobot_types::{
-    ChannelName, ChatId, DeliveryContext, Map, MessageId, Origin, SenderId, SessionKey, StreamId, ToolCall, ToolSpec, TraceId,
-    Usage,
+    ChannelName, ChatId, DeliveryContext, Map, MessageId, Origin, SenderId, SessionKey, StreamId, ToolCall, ToolSpec,
+    TraceId, Usage,
 };
 use tokio_util::sync::CancellationToken;
 
 pub use options::TurnOptions;
 pub use turn::TurnEngine;
+pub use watch::{Answered, RequestWatch};
 
 pub(crate) use call_step::{CUT, UNKNOWN_OUTCOME};
 pub(crate) use loop_guard::without_repetition_note;
@@ -87,6 +89,8 @@ pub struct TurnIo<'a> {
     pub steering: &'a mut dyn Steering,
     /// Who watches.
     pub observer: Arc<dyn Observer>,
+    /// Who is told of its requests.
+    pub requests: &'a mut dyn RequestWatch,
     /// Fires when the turn is stopped.
     pub cancel: CancellationToken,
 }

@@ -21,7 +21,7 @@ use super::loop_guard::{LoopGuard, Verdict, repetition_note};
 use super::result_file::ResultFiles;
 use super::text_calls::split_calls;
 use super::visible::{VisibleStream, visible};
-use super::{Progress, TurnIo, TurnOptions, TurnOutcome, TurnResult};
+use super::{Answered, Progress, TurnIo, TurnOptions, TurnOutcome, TurnResult};
 use crate::{Observer, Signal};
 
 /// How often a conversation is halved that a vendor finds too long.
@@ -103,6 +103,7 @@ impl TurnEngine {
             iterations: progress.model_calls,
             guard: LoopGuard::default(),
             usage: Usage::default(),
+            shortened: false,
         };
         let pending = turn.place(&progress.pending);
         if !pending.is_empty()
@@ -131,6 +132,8 @@ struct Turn<'a> {
     iterations: u32,
     guard: LoopGuard,
     usage: Usage,
+    /// Something of the conversation was left out to make it fit.
+    shortened: bool,
 }
 
 impl<'a> Turn<'a> {
@@ -199,6 +202,10 @@ impl<'a> Turn<'a> {
         if !tap.tried_again() {
             self.learn(&response);
         }
+        if let (Some(provider), Some(sent)) = (&response.provider, tap.take_sent()) {
+            let (messages, shortened) = (self.messages.as_slice(), self.shortened);
+            self.io.requests.answered(Answered { sent: &sent, provider, messages, shortened });
+        }
         self.engine.events.send(Event::ModelCalled {
             trace: self.trace.clone(),
             provider: response.provider.clone(),
@@ -228,6 +235,7 @@ impl<'a> Turn<'a> {
         // However long the prompt is, the conversation gets something.
         let room = budget.saturating_sub(self.fixed).max(budget / 4);
         if compact(&mut self.messages, room) {
+            self.shortened = true;
             tracing::info!(session = %self.io.facts.session, trace = %self.trace, room, "the conversation was made to fit");
         }
     }
@@ -238,7 +246,9 @@ impl<'a> Turn<'a> {
         let total = estimate_messages(&self.messages);
         let model = self.engine.model();
         self.engine.calibrator.overflowed(&model, &self.io.facts.session, self.fixed + total);
-        compact(&mut self.messages, total / 2)
+        let halved = compact(&mut self.messages, total / 2);
+        self.shortened |= halved;
+        halved
     }
 
     /// Compares what was estimated with what the vendor counted.
@@ -412,6 +422,8 @@ struct StreamTap {
     emitted: AtomicBool,
     /// Something went wrong before: what is counted in the end is more than one request.
     tried_again: AtomicBool,
+    /// The last request that went to a provider.
+    sent: Mutex<Option<ChatRequest>>,
 }
 
 impl StreamTap {
@@ -422,7 +434,12 @@ impl StreamTap {
             visible: Mutex::default(),
             emitted: AtomicBool::new(false),
             tried_again: AtomicBool::new(false),
+            sent: Mutex::default(),
         }
+    }
+
+    fn take_sent(&self) -> Option<ChatRequest> {
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     fn tried_again(&self) -> bool {
@@ -449,6 +466,10 @@ impl StreamTap {
 }
 
 impl DeltaSink for StreamTap {
+    fn sending(&self, request: &ChatRequest) {
+        *self.sent.lock().unwrap_or_else(PoisonError::into_inner) = Some(request.clone());
+    }
+
     fn delta(&self, delta: Delta) {
         match delta {
             Delta::Text(piece) => {

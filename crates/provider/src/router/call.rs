@@ -156,6 +156,9 @@ impl<'a> Call<'a> {
 
     /// One try: one request, one stream.
     async fn exchange(&mut self, candidate: &Candidate, request: ChatRequest) -> Result<LlmResponse, ProviderError> {
+        if let Some(sink) = &self.context.deltas {
+            sink.sending(&request);
+        }
         let policy = &self.router.policy;
         let (idle, total) = (policy.idle, policy.total);
         let mut fold = Fold::answering(&request.transcript);

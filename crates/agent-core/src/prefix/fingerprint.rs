@@ -1,0 +1,241 @@
+//! A request as lengths and digests of its parts.
+
+use std::io::{self, Write};
+
+use nanobot_context::{Digest, SystemPrompt};
+use nanobot_provider::ChatRequest;
+use nanobot_types::ToolSpec;
+use serde::ser::{SerializeStruct as _, Serializer};
+use serde::{Deserialize, Serialize};
+
+/// What stands between two sections of the system prompt, as JSON writes it.
+const SEPARATOR_BYTES: u64 = "\\n\\n---\\n\\n".len() as u64;
+
+/// One part: its bytes and their digest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Mark(u64, u64);
+
+/// A request.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Fingerprint {
+    /// Tools by name, in order.
+    pub(super) tools: Vec<(String, Mark)>,
+    /// Sections of the system prompt, in order.
+    sections: Vec<(String, Mark)>,
+    /// The conversation.
+    messages: Vec<Mark>,
+}
+
+/// A part of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Tool(String),
+    Section(String),
+    /// By its place, from 0.
+    Message(usize),
+}
+
+/// Where a request parts from the one before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Parting {
+    pub(super) part: Part,
+    /// Bytes before that part.
+    pub(super) byte: u64,
+}
+
+impl Fingerprint {
+    /// Of a request that carries this prompt.
+    pub(super) fn of(request: &ChatRequest, prompt: &SystemPrompt) -> Self {
+        Self {
+            tools: request.tools.iter().map(|spec| (spec.name.to_string(), mark(&AsSent(spec)))).collect(),
+            sections: prompt.texts().map(|(name, text)| (name.to_owned(), within_quotes(mark(text)))).collect(),
+            messages: request.transcript.messages().iter().map(|message| mark(&**message)).collect(),
+        }
+    }
+
+    /// The same with the first messages only. A request that begins with the whole begins with
+    /// this.
+    pub(super) fn shortened(&self, messages: usize) -> Self {
+        let messages = self.messages.iter().take(messages).copied().collect();
+        Self { tools: self.tools.clone(), sections: self.sections.clone(), messages }
+    }
+
+    /// Where `newer` parts from this; `None` when it begins with it.
+    pub(super) fn parting(&self, newer: &Self) -> Option<Parting> {
+        let mut byte = 0;
+        if let Some(name) = walk(&self.tools, &newer.tools, &mut byte, 1) {
+            return Some(Parting { part: Part::Tool(name), byte });
+        }
+        byte += 1;
+        if let Some(name) = walk(&self.sections, &newer.sections, &mut byte, SEPARATOR_BYTES) {
+            return Some(Parting { part: Part::Section(name), byte });
+        }
+        // The last section has no separator behind it, but a quotation mark and the line's end.
+        byte = if self.sections.is_empty() { byte + 2 } else { byte + 2 - SEPARATOR_BYTES };
+        for (place, mark) in self.messages.iter().enumerate() {
+            if newer.messages.get(place) != Some(mark) {
+                return Some(Parting { part: Part::Message(place), byte });
+            }
+            byte += mark.0 + 1;
+        }
+        None
+    }
+
+    /// The byte of the rendering at which the system prompt has this byte of its text.
+    pub(super) fn byte_in_prompt(&self, prompt: &SystemPrompt, byte: usize) -> u64 {
+        let tools: u64 = self.tools.iter().map(|(_, mark)| mark.0 + 1).sum();
+        let text = prompt.text();
+        let before = text.get(..text.floor_char_boundary(byte)).unwrap_or_default();
+        tools + 1 + within_quotes(mark(before)).0
+    }
+}
+
+/// Compares named parts, the older ones first, and adds up the bytes of what they share. Returns
+/// the name of the first part that differs; in a list that only grew, that is the new one.
+fn walk(older: &[(String, Mark)], newer: &[(String, Mark)], byte: &mut u64, between: u64) -> Option<String> {
+    let places = older.len().max(newer.len());
+    for place in 0..places {
+        match (older.get(place), newer.get(place)) {
+            (Some(older), Some(newer)) if older == newer => *byte += older.1.0 + between,
+            (_, Some((name, _))) | (Some((name, _)), None) => return Some(name.clone()),
+            (None, None) => {}
+        }
+    }
+    None
+}
+
+fn within_quotes(Mark(bytes, digest): Mark) -> Mark {
+    Mark(bytes.saturating_sub(2), digest)
+}
+
+fn mark<T: Serialize + ?Sized>(part: &T) -> Mark {
+    let mut counted = Counted::default();
+    // Neither the writer nor any of our types can fail.
+    if let Err(error) = serde_json::to_writer(&mut counted, part) {
+        tracing::debug!(%error, "a part of a request is no JSON");
+    }
+    Mark(counted.bytes, counted.digest.value())
+}
+
+/// A tool as a request carries it.
+struct AsSent<'a>(&'a ToolSpec);
+
+impl Serialize for AsSent<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let ToolSpec { name, description, parameters, effect: _, source: _ } = self.0;
+        let mut tool = serializer.serialize_struct("tool", 3)?;
+        tool.serialize_field("name", name)?;
+        tool.serialize_field("description", description)?;
+        tool.serialize_field("parameters", parameters)?;
+        tool.end()
+    }
+}
+
+/// A writer that keeps nothing.
+#[derive(Default)]
+struct Counted {
+    bytes: u64,
+    digest: Digest,
+}
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bytes += bytes.len() as u64;
+        self.digest.feed(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use nanobot_context::FrozenPart;
+    use nanobot_provider::{Generation, ToolChoice};
+    use nanobot_types::{ChatMessage, Effect, ToolSource, Transcript};
+    use serde_json::json;
+
+    use super::*;
+
+    /// A request and its rendering.
+    struct Told {
+        fingerprint: Fingerprint,
+        prompt: SystemPrompt,
+        rendering: String,
+    }
+
+    fn told(tools: &[(&str, &str)], sections: &[(&'static str, &str)], messages: &[&str]) -> Told {
+        let mut frozen = FrozenPart::new();
+        for (name, text) in sections {
+            frozen = frozen.section(name, *text);
+        }
+        let prompt = frozen.epoch().finish();
+        let spec = |(name, description): &(&str, &str)| ToolSpec {
+            name: (*name).into(),
+            description: (*description).to_owned(),
+            parameters: json!({"type": "object"}),
+            effect: Effect::Pure,
+            source: ToolSource::BuiltIn,
+        };
+        let request = ChatRequest {
+            model: "m".into(),
+            system: prompt.text().clone(),
+            transcript: Transcript::repair(messages.iter().map(|text| Arc::new(ChatMessage::user(*text)))).transcript,
+            tools: tools.iter().map(spec).collect(),
+            tool_choice: ToolChoice::Auto,
+            generation: Generation::default(),
+            cache_key: None,
+        };
+        let tools = request.tools.iter().map(|spec| {
+            format!(
+                "{{\"name\":{:?},\"description\":{:?},\"parameters\":{{\"type\":\"object\"}}}}\n",
+                spec.name.as_str(),
+                spec.description
+            )
+        });
+        let messages =
+            request.transcript.messages().iter().map(|message| serde_json::to_string(message).unwrap() + "\n");
+        let system = serde_json::to_string(&*request.system).unwrap() + "\n";
+        let rendering = tools.chain([system]).chain(messages).collect();
+        Told { fingerprint: Fingerprint::of(&request, &prompt), prompt, rendering }
+    }
+
+    #[test]
+    fn a_parting_names_its_part_and_byte() {
+        let tools = [("exec", "Runs"), ("read", "Reads")];
+        let sections = [("identity", "I \"am\"\n"), ("memory", "Ann 喝茶")];
+        let base = told(&tools, &sections, &["one", "two"]);
+        let message = |place| Part::Message(place);
+        let (tool, section) = (|name: &str| Part::Tool(name.to_owned()), |name: &str| Part::Section(name.to_owned()));
+        let table = [
+            (told(&tools, &sections, &["one", "two", "three"]), None, ""),
+            (told(&tools, &sections, &["one", "2"]), Some(message(1)), "{\"role\":\"user\",\"content\":\"two"),
+            (told(&tools, &sections, &["one"]), Some(message(1)), "{\"role\":\"user\",\"content\":\"two"),
+            (told(&tools, &[sections[0], ("memory", "Ann 喝水")], &["one"]), Some(section("memory")), "Ann"),
+            (told(&tools, &sections[..1], &["one"]), Some(section("memory")), "Ann"),
+            (told(&[tools[0], ("read", "reads")], &sections, &[]), Some(tool("read")), "{\"name\":\"read\""),
+            (told(&tools[..1], &sections, &["one"]), Some(tool("read")), "{\"name\":\"read\""),
+            (told(&[tools[0], tools[1], ("web", "")], &sections, &[]), Some(tool("web")), "\"I \\\"am"),
+        ];
+        for (newer, part, from) in table {
+            let parting = base.fingerprint.parting(&newer.fingerprint);
+            let expected = part.map(|part| Parting { part, byte: base.rendering.find(from).unwrap() as u64 });
+            assert_eq!(parting, expected, "{}", newer.rendering);
+        }
+        assert_eq!(base.fingerprint.shortened(1).parting(&base.fingerprint), None);
+    }
+
+    #[test]
+    fn a_byte_of_the_prompt_is_found_in_the_rendering() {
+        let told = told(&[("exec", "Runs")], &[("identity", "I \"am\"\n"), ("memory", "Ann 喝茶")], &[]);
+        for (within, shown) in [("I ", "I "), ("Ann", "Ann"), ("茶", "茶")] {
+            let byte = told.prompt.text().find(within).unwrap();
+            let expected = told.rendering.rfind(shown).unwrap() as u64;
+            assert_eq!(told.fingerprint.byte_in_prompt(&told.prompt, byte), expected, "{within}");
+        }
+    }
+}

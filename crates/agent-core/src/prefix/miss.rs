@@ -1,0 +1,101 @@
+//! A request that did not begin with the one before it.
+
+use std::fmt;
+
+use nanobot_context::{Note, PromptStore};
+use nanobot_types::{SessionKey, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::watch::Saved;
+
+/// What broke the prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MissEvent {
+    /// Old messages were summarised, left out or shortened.
+    Compaction,
+    /// A new conversation was begun.
+    Reset,
+    /// Messages were undone.
+    Rewound,
+    /// A tool came, went or was changed.
+    ToolsChanged,
+    /// The session was silent so long that its prompt was built anew.
+    ColdEpoch,
+    /// The prompt was built anew because somebody asked for it.
+    Renewed,
+    /// Another provider or model answered.
+    ProviderSwitch,
+    /// An image is not there any more, or is not taken by the model.
+    ImagesDropped,
+    /// The prompt was built for other settings.
+    ConfigChanged,
+    /// What an earlier process knew of the session is lost.
+    LostState,
+    /// Nothing that is known explains it: a bug.
+    Unexplained,
+}
+
+impl fmt::Display for MissEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Compaction => "the conversation was shortened",
+            Self::Reset => "a new conversation was begun",
+            Self::Rewound => "messages were undone",
+            Self::ToolsChanged => "tools changed",
+            Self::ColdEpoch => "the prompt was renewed after a long silence",
+            Self::Renewed => "the prompt was renewed on request",
+            Self::ProviderSwitch => "another provider or model answered",
+            Self::ImagesDropped => "an image is no longer sent",
+            Self::ConfigChanged => "the settings changed",
+            Self::LostState => "the state of the session was lost",
+            Self::Unexplained => "nothing explains it, please report it",
+        })
+    }
+}
+
+/// Where and why a request parted from the one before it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Miss {
+    /// What broke it.
+    pub event: MissEvent,
+    /// The part of the newer request in which they part: a section of the system prompt,
+    /// `tool <name>`, `message <number>`, or `provider`.
+    pub section: String,
+    /// Bytes before the part, or the place in it, from which on they differ; exact within the
+    /// system prompt, the beginning of the part elsewhere.
+    pub byte: u64,
+    /// When that was.
+    pub at: Timestamp,
+}
+
+impl fmt::Display for Miss {
+    /// `memory at byte 8412 (2026-11-22 03:04): the prompt was renewed after a long silence`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { event, section, byte, at } = self;
+        write!(f, "{section} at byte {byte} ({}): {event}", at.format("%Y-%m-%d %H:%M"))
+    }
+}
+
+/// The last miss of a session that any process recorded.
+pub async fn last_miss(notes: &dyn PromptStore, session: &SessionKey) -> Option<Miss> {
+    Saved::read(session, &notes.load(session, Note::Prefix).await?)?.miss
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_miss_is_told_in_a_line_and_kept_as_json() {
+        let at = Timestamp::parse_from_rfc3339("2026-11-22T03:04:05+01:00").unwrap();
+        let miss = Miss { event: MissEvent::ColdEpoch, section: "memory".to_owned(), byte: 8412, at };
+        assert_eq!(
+            miss.to_string(),
+            "memory at byte 8412 (2026-11-22 03:04): the prompt was renewed after a long silence"
+        );
+        let json = serde_json::to_string(&miss).unwrap();
+        assert_eq!(json, r#"{"event":"cold_epoch","section":"memory","byte":8412,"at":"2026-11-22T03:04:05+01:00"}"#);
+        assert_eq!(serde_json::from_str::<Miss>(&json).unwrap(), miss);
+    }
+}

@@ -1,0 +1,367 @@
+//! Watches the requests of sessions.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use nanobot_context::{Epoch, Note, PromptStore, Renewal, Renewed, SessionFacts, SystemPrompt};
+use nanobot_session::{Entry, SessionView};
+use nanobot_types::{
+    ChatMessage, Content, ContentBlock, SessionKey, Timestamp, ToolMessage, ToolSource, ToolSpec, Transcript,
+    UserMessage,
+};
+use serde::{Deserialize, Serialize};
+
+use super::fingerprint::{Fingerprint, Part, Parting};
+use super::{Miss, MissEvent};
+use crate::engine::{Answered, RequestWatch};
+
+/// Sessions that are remembered; others are looked up again.
+const REMEMBERED: usize = 256;
+/// As many messages of a request are saved. What begins with more begins with them.
+const SAVED_MESSAGES: usize = 64;
+
+/// The last request of a session that was answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Last {
+    /// Who answered it.
+    by: String,
+    /// Where the conversation began.
+    cursor: u64,
+    /// Messages in the log when its turn began.
+    head: u64,
+    /// Something was left out of it.
+    shortened: bool,
+    fingerprint: Fingerprint,
+}
+
+/// What is known of a session.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    last: Option<Arc<Last>>,
+    /// Renewals of its prompt that no answered request has shown yet.
+    renewed: Option<Renewed>,
+    miss: Option<Miss>,
+    misses: u64,
+    /// No request of this process was answered yet.
+    restored: bool,
+    /// For forgetting.
+    used: u64,
+}
+
+/// What is saved of a session.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Saved {
+    session: SessionKey,
+    last: Option<Last>,
+    #[serde(default)]
+    renewed: Option<Renewed>,
+    pub(super) miss: Option<Miss>,
+}
+
+impl Saved {
+    pub(super) fn read(session: &SessionKey, bytes: &[u8]) -> Option<Self> {
+        match serde_json::from_slice::<Self>(bytes) {
+            Ok(saved) => Some(saved).filter(|saved| saved.session == *session),
+            Err(error) => {
+                tracing::warn!(%session, %error, "what the last request of a session was cannot be read");
+                None
+            }
+        }
+    }
+}
+
+/// The requests of all sessions.
+#[derive(Debug)]
+pub(crate) struct PrefixWatch {
+    notes: Arc<dyn PromptStore>,
+    known: Mutex<Memory>,
+}
+
+#[derive(Debug, Default)]
+struct Memory {
+    clock: u64,
+    sessions: HashMap<SessionKey, Known>,
+}
+
+/// What the log of a session says that is about to have a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LogFacts {
+    /// How long nothing was said before the turn.
+    pub(crate) silent: Duration,
+    cursor: u64,
+    head: u64,
+    /// The conversation was begun anew where it begins.
+    reset: bool,
+    /// Messages in the log when some were undone last.
+    rewound: Option<u64>,
+    /// This program has answered in this conversation before.
+    answered: bool,
+}
+
+impl LogFacts {
+    /// Of a session as it is when something is said in it at `now`.
+    pub(crate) fn of(view: &SessionView, now: &Timestamp) -> Self {
+        let answer = |entry: &Entry| matches!(entry, Entry::Message(entry) if matches!(&*entry.message, ChatMessage::Assistant(said) if said.provider.is_some()));
+        let records = || view.records.iter().rev();
+        let times = records().filter_map(|record| match &record.entry {
+            Entry::Message(entry) => Some(entry.at),
+            _ => None,
+        });
+        Self {
+            // Clocks of platforms may go wrong: what was said in the future was said just now.
+            silent: times.max().and_then(|last| (*now - last).to_std().ok()).unwrap_or_default(),
+            cursor: view.cursor.0,
+            head: view.head.0,
+            reset: records().any(|record| record.seq == view.cursor && record.entry == Entry::Reset),
+            rewound: records().find(|record| matches!(record.entry, Entry::Rewound { .. })).map(|record| record.seq.0),
+            // A copy of another conversation was answered there.
+            answered: !view.metadata.contains_key("forked_from") && records().any(|record| answer(&record.entry)),
+        }
+    }
+
+    /// What the prompt depends on.
+    pub(crate) fn for_context(&self) -> SessionFacts<'static> {
+        SessionFacts { cursor: Some(self.cursor), silent: self.silent, ..SessionFacts::default() }
+    }
+}
+
+impl PrefixWatch {
+    pub(crate) fn new(notes: Arc<dyn PromptStore>) -> Self {
+        Self { notes, known: Mutex::default() }
+    }
+
+    /// The last miss of a session, and how many there were since the start.
+    pub(crate) async fn misses(&self, session: &SessionKey) -> (Option<Miss>, u64) {
+        let known = self.known(session).await;
+        (known.miss, known.misses)
+    }
+
+    /// Watches a turn. `is_warm` says whether vendors may still know the requests before it.
+    pub(crate) async fn turn(
+        &self,
+        session: &SessionKey,
+        log: &LogFacts,
+        epoch: &Epoch,
+        is_warm: bool,
+    ) -> TurnWatch<'_> {
+        let mut known = self.known(session).await;
+        let is_lost = known.last.is_none() && log.answered && is_warm;
+        if let (Some(renewed), Some(_)) = (&epoch.renewed, &known.last) {
+            known.renewed = Some(both(known.renewed.take(), renewed.clone()));
+            self.save(session, &known).await;
+            self.memory().keep(session, known.clone());
+        }
+        let prompt = Arc::clone(&epoch.prompt);
+        TurnWatch { owner: self, session: session.clone(), log: *log, prompt, known, is_lost, is_changed: false }
+    }
+
+    async fn save(&self, session: &SessionKey, known: &Known) {
+        let last = known
+            .last
+            .as_deref()
+            .map(|last| Last { fingerprint: last.fingerprint.shortened(SAVED_MESSAGES), ..last.clone() });
+        let (renewed, miss) = (known.renewed.clone(), known.miss.clone());
+        match serde_json::to_vec(&Saved { session: session.clone(), last, renewed, miss }) {
+            Ok(content) => self.notes.save(session, Note::Prefix, content).await,
+            Err(error) => tracing::error!(%error, "what the last request of a session was cannot be saved"),
+        }
+    }
+
+    async fn known(&self, session: &SessionKey) -> Known {
+        if let Some(known) = self.memory().find(session) {
+            return known;
+        }
+        let saved = self.notes.load(session, Note::Prefix).await;
+        let Some(saved) = saved.and_then(|bytes| Saved::read(session, &bytes)) else { return Known::default() };
+        let Saved { session: _, last, renewed, miss } = saved;
+        Known { last: last.map(Arc::new), renewed, miss, restored: true, ..Known::default() }
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Memory {
+    fn find(&mut self, session: &SessionKey) -> Option<Known> {
+        self.clock += 1;
+        let known = self.sessions.get_mut(session)?;
+        known.used = self.clock;
+        Some(known.clone())
+    }
+
+    fn keep(&mut self, session: &SessionKey, known: Known) {
+        self.clock += 1;
+        self.sessions.insert(session.clone(), Known { used: self.clock, ..known });
+        if self.sessions.len() > REMEMBERED {
+            let oldest = self.sessions.iter().min_by_key(|(_, known)| known.used).map(|(session, _)| session.clone());
+            oldest.and_then(|session| self.sessions.remove(&session));
+        }
+    }
+}
+
+/// Two renewals behind each other as one: of the first cause, where the first of them parts.
+fn both(first: Option<Renewed>, second: Renewed) -> Renewed {
+    let Some(first) = first else { return second };
+    let difference = match (first.difference, second.difference) {
+        (Some(first), Some(second)) => Some(if second.byte < first.byte { second } else { first }),
+        (first, second) => first.or(second),
+    };
+    Renewed { why: first.why, difference }
+}
+
+/// The requests of one turn.
+#[derive(Debug)]
+pub(crate) struct TurnWatch<'a> {
+    owner: &'a PrefixWatch,
+    session: SessionKey,
+    log: LogFacts,
+    prompt: Arc<SystemPrompt>,
+    known: Known,
+    is_lost: bool,
+    /// There is something to save.
+    is_changed: bool,
+}
+
+impl TurnWatch<'_> {
+    /// Tools in the order in which this session's requests list them: external ones that the last
+    /// request had as it had them, then those that came later.
+    pub(crate) fn in_order(&self, specs: Arc<[ToolSpec]>) -> Arc<[ToolSpec]> {
+        let Some(last) = &self.known.last else { return specs };
+        let place = |spec: &ToolSpec| match spec.source {
+            ToolSource::BuiltIn => (0, 0),
+            ToolSource::External => {
+                let listed = last.fingerprint.tools.iter().position(|(name, _)| name == spec.name.as_str());
+                (1, listed.unwrap_or(usize::MAX))
+            }
+        };
+        if specs.is_sorted_by_key(place) {
+            return specs;
+        }
+        let mut sorted = specs.to_vec();
+        sorted.sort_by_key(place);
+        sorted.into()
+    }
+
+    /// Saves what a restart has to know, if it is not what is saved.
+    pub(crate) async fn close(self) {
+        if self.is_changed {
+            self.owner.save(&self.session, &self.known).await;
+        }
+    }
+
+    /// Why a request parts from the one before it, and where.
+    fn explain(&self, last: &Last, next: &Last, request: &Answered<'_>) -> Option<Miss> {
+        let at = chrono::Local::now().fixed_offset();
+        if last.by != next.by {
+            let section = format!("provider {}", next.by);
+            return Some(Miss { event: MissEvent::ProviderSwitch, section, byte: 0, at });
+        }
+        let Parting { part, byte } = last.fingerprint.parting(&next.fingerprint)?;
+        Some(match part {
+            Part::Tool(name) => Miss { event: MissEvent::ToolsChanged, section: format!("tool {name}"), byte, at },
+            Part::Section(name) => {
+                let difference = self.known.renewed.as_ref().and_then(|renewed| renewed.difference.as_ref());
+                let exact = difference.map(|difference| next.fingerprint.byte_in_prompt(&self.prompt, difference.byte));
+                Miss { event: self.renewal(last), section: name, byte: exact.unwrap_or(byte).max(byte), at }
+            }
+            Part::Message(place) => {
+                let event = self.moved(last).unwrap_or_else(|| change_of(place, last, next, request));
+                Miss { event, section: format!("message {}", place + 1), byte, at }
+            }
+        })
+    }
+
+    /// What made the conversation begin or go on elsewhere.
+    fn moved(&self, last: &Last) -> Option<MissEvent> {
+        if self.log.cursor != last.cursor {
+            return Some(if self.log.reset { MissEvent::Reset } else { MissEvent::Compaction });
+        }
+        self.log.rewound.is_some_and(|rewound| rewound > last.head).then_some(MissEvent::Rewound)
+    }
+
+    /// Why the system prompt is another one.
+    fn renewal(&self, last: &Last) -> MissEvent {
+        let moved = || self.moved(last).filter(|event| *event != MissEvent::Rewound);
+        match self.known.renewed.as_ref().map(|renewed| renewed.why) {
+            Some(Renewal::Cold) => MissEvent::ColdEpoch,
+            Some(Renewal::Settings) => MissEvent::ConfigChanged,
+            Some(Renewal::Moved | Renewal::Asked) => moved().unwrap_or(MissEvent::Renewed),
+            Some(Renewal::Unknown) => moved().unwrap_or(MissEvent::LostState),
+            // The one who renewed it did not live to say why.
+            None if self.known.restored => moved().unwrap_or(MissEvent::LostState),
+            None => MissEvent::Unexplained,
+        }
+    }
+
+    fn record(&mut self, miss: Miss) {
+        let Miss { event, section, byte, .. } = &miss;
+        let session = &self.session;
+        if *event == MissEvent::Unexplained {
+            tracing::warn!(%session, section, byte, "a request does not begin with the one before it, and nothing explains why");
+        } else {
+            tracing::info!(%session, ?event, section, byte, "a request does not begin with the one before it");
+        }
+        self.known.miss = Some(miss);
+        self.known.misses += 1;
+        self.is_changed = true;
+    }
+}
+
+/// What changed a message in the middle of a conversation.
+fn change_of(place: usize, last: &Last, next: &Last, request: &Answered<'_>) -> MissEvent {
+    if last.shortened || next.shortened {
+        MissEvent::Compaction
+    } else if shows_files(place, request) {
+        MissEvent::ImagesDropped
+    } else {
+        MissEvent::Unexplained
+    }
+}
+
+/// Whether a message of the request shows files.
+fn shows_files(place: usize, request: &Answered<'_>) -> bool {
+    let source = Transcript::repair(request.messages.iter().cloned()).transcript;
+    let is_image = |block: &ContentBlock| matches!(block, ContentBlock::ImageUrl { .. });
+    source.messages().get(place).is_some_and(|message| match &**message {
+        ChatMessage::User(UserMessage { content: Content::Blocks(blocks), media }) => {
+            !media.is_empty() || blocks.iter().any(is_image)
+        }
+        ChatMessage::User(UserMessage { content: Content::Text(_), media }) => !media.is_empty(),
+        ChatMessage::Tool(ToolMessage { content: Content::Blocks(blocks), .. }) => blocks.iter().any(is_image),
+        ChatMessage::Tool(_) | ChatMessage::Assistant(_) | ChatMessage::System { .. } => false,
+    })
+}
+
+impl RequestWatch for TurnWatch<'_> {
+    fn answered(&mut self, request: Answered<'_>) {
+        let next = Last {
+            by: format!("{}/{}", request.provider, request.sent.model),
+            cursor: self.log.cursor,
+            head: self.log.head,
+            shortened: request.shortened,
+            fingerprint: Fingerprint::of(request.sent, &self.prompt),
+        };
+        match self.known.last.clone() {
+            Some(last) => {
+                if let Some(miss) = self.explain(&last, &next, &request) {
+                    self.record(miss);
+                }
+                self.is_changed |= last.cursor != next.cursor;
+            }
+            None => {
+                if self.is_lost {
+                    let at = chrono::Local::now().fixed_offset();
+                    self.record(Miss { event: MissEvent::LostState, section: "unknown".to_owned(), byte: 0, at });
+                }
+                self.is_changed = true;
+            }
+        }
+        self.is_lost = false;
+        self.known.restored = false;
+        self.known.last = Some(Arc::new(next));
+        self.known.renewed = None;
+        self.owner.memory().keep(&self.session, self.known.clone());
+    }
+}
