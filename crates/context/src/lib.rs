@@ -37,7 +37,7 @@ pub use error::ContextError;
 pub use prompt::{Difference, EpochPart, FrozenPart, Section, Stability, SystemPrompt};
 pub use render::Rendered;
 pub use runtime::{RUNTIME_CLOSE, RUNTIME_OPEN, runtime_block, zone_label};
-pub use settings::ContextSettings;
+pub use settings::{ContextSettings, Purpose};
 pub use skill::{Skill, discover_skills};
 pub use store::{NoNotes, Note, PromptFiles, PromptStore};
 pub use template::sync_templates;

@@ -7,6 +7,16 @@ use chrono::{Local, NaiveDate};
 
 use crate::{Digest, identity};
 
+/// Whose prompts are built.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// The assistant's: everything that is known about itself, the person and the past.
+    #[default]
+    Assistant,
+    /// Of a subagent, which does one task and talks to nobody: where it works, and the skills.
+    Subagent,
+}
+
 /// The settings of a [`ContextBuilder`](crate::ContextBuilder).
 #[derive(Clone, Debug)]
 pub struct ContextSettings {
@@ -14,6 +24,8 @@ pub struct ContextSettings {
     pub workspace: PathBuf,
     /// What the assistant is called.
     pub bot_name: String,
+    /// Whose prompts are built.
+    pub purpose: Purpose,
     /// Folders of skills beside `skills/` of the workspace, which stands before them all: first
     /// the built-in ones, then libraries. Of two skills of one name the earlier is taken.
     pub skill_directories: Vec<PathBuf>,
@@ -38,6 +50,7 @@ impl ContextSettings {
         Self {
             workspace: workspace.into(),
             bot_name: "nanobot".to_owned(),
+            purpose: Purpose::Assistant,
             skill_directories: Vec::new(),
             always_skills: Vec::new(),
             cold_after: Duration::from_secs(3600),
