@@ -1,3 +1,32 @@
-//! x
-#![allow(dead_code)]
+//! Skills in folders: finding, checking, installing; and the ones that come with the program.
+//!
+//! Decision: a skill is text for the model and files beside it, never code in this process. What a
+//! SKILL.md says is somebody's text: bounded, read by a parser that expands nothing, and never run.
+//! How skills appear in a prompt is not decided here.
+
+mod archive;
+mod built_in;
+mod capabilities;
+mod check;
+mod error;
+mod header;
+mod install;
+mod load;
+mod lock;
+mod name;
+mod package;
+mod requirement;
+mod survey;
 mod yaml;
+
+pub use capabilities::Capabilities;
+pub use check::Finding;
+pub use error::SkillsError;
+pub use install::{Change, InstallPlan};
+pub use lock::{Lock, Pin};
+pub use nanobot_skill::{Blocker, NoSkills, Skill, SkillOrigin, SkillSource};
+pub use package::Package;
+pub use survey::{Found, SkillSettings, Skills, Standing};
+
+// Only its choice of a backend is used; see the workspace's Cargo.toml.
+use flate2 as _;

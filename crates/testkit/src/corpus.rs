@@ -17,6 +17,7 @@ use crate::http::{Response, Step};
 const FILES: &[(&str, &str)] = &[
     ("llm_responses", include_str!("../corpus/llm_responses.jsonl")),
     ("secrets", include_str!("../corpus/secrets.jsonl")),
+    ("skills_mcp", include_str!("../corpus/skills_mcp.jsonl")),
     ("stored_data", include_str!("../corpus/stored_data.jsonl")),
 ];
 

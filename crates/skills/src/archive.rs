@@ -1,0 +1,73 @@
+//! Reads a `.skill` file: a zip archive of a skill's folder, or of what is in one.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use zip::ZipArchive;
+use zip::result::ZipError;
+
+use crate::SkillsError;
+use crate::load::SKILL_FILE;
+use crate::package::{FILE_LIMIT, LEFT_OUT, Package, check_path, too_large};
+
+/// Most entries that are looked at.
+const ENTRIES: usize = 2000;
+
+/// Reads an archive whole, nothing of it to disk.
+pub(crate) fn read(path: &Path) -> Result<Package, SkillsError> {
+    let failed = |source: ZipError| SkillsError::Archive { path: path.to_owned(), source };
+    let source = path.canonicalize().map_err(SkillsError::io("read", path))?;
+    let file = File::open(&source).map_err(SkillsError::io("read", path))?;
+    let mut archive = ZipArchive::new(file).map_err(failed)?;
+    if archive.len() > ENTRIES {
+        return Err(SkillsError::TooLarge(format!("more than {ENTRIES} entries")));
+    }
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let mut files = Vec::new();
+    for index in 0..archive.len() {
+        let entry = archive.by_index(index).map_err(failed)?;
+        let name = entry.name().map_err(failed)?.into_owned();
+        if entry.is_dir() {
+            check_path(name.trim_end_matches('/'))?;
+            continue;
+        }
+        check_path(&name)?;
+        if name.split('/').any(|part| LEFT_OUT.contains(&part)) {
+            continue;
+        }
+        if entry.is_symlink() {
+            return Err(SkillsError::Unsafe { entry: name, why: "it is a link or no ordinary file" });
+        }
+        let executable = entry.unix_mode().is_some_and(|mode| mode & 0o111 != 0);
+        let mut bytes = Vec::new();
+        // What the archive says of its sizes is not believed.
+        let read = entry.take(FILE_LIMIT + 1).read_to_end(&mut bytes);
+        read.map_err(|error| failed(ZipError::Io(error)))?;
+        if bytes.len() as u64 > FILE_LIMIT {
+            return Err(too_large(&name));
+        }
+        files.push((name, bytes, executable));
+    }
+    package(source, stem, files)
+}
+
+/// Puts the files of an archive together; a folder that holds them all is its name.
+fn package(source: PathBuf, stem: String, files: Vec<(String, Vec<u8>, bool)>) -> Result<Package, SkillsError> {
+    let folder = files.iter().find_map(|(name, ..)| name.strip_suffix(SKILL_FILE)?.strip_suffix('/'));
+    let is_flat = files.iter().any(|(name, ..)| name == SKILL_FILE);
+    let folder = folder.filter(|folder| !is_flat && !folder.contains('/')).map(str::to_owned);
+    let mut package = Package::new(source, folder.clone().unwrap_or(stem));
+    for (name, bytes, executable) in files {
+        let inner = match &folder {
+            None => name,
+            Some(folder) => {
+                let inner = name.strip_prefix(folder.as_str()).and_then(|rest| rest.strip_prefix('/'));
+                let why = "it lies beside the folder of the skill";
+                inner.map(str::to_owned).ok_or(SkillsError::Unsafe { entry: name, why })?
+            }
+        };
+        package.add(inner, bytes, executable)?;
+    }
+    Ok(package)
+}

@@ -1,0 +1,200 @@
+//! Looks a skill over.
+
+use std::fmt;
+
+use nanobot_skill::SkillOrigin;
+
+use crate::header::Header;
+use crate::load::{FILE_LIMIT, SKILL_FILE};
+use crate::lock::Lock;
+use crate::name;
+use crate::package::Package;
+use crate::survey::{Skills, Standing};
+use crate::{Found, SkillsError};
+
+/// What else may lie beside a SKILL.md.
+const FOLDERS: [&str; 3] = ["scripts", "references", "assets"];
+
+/// How much of a description a prompt shows, in characters.
+const DESCRIPTION: usize = 300;
+
+/// Something to mend in a skill.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What it is.
+    pub what: String,
+    /// Whether it stands in the way of installing.
+    pub is_error: bool,
+}
+
+impl Finding {
+    fn error(what: impl Into<String>) -> Self {
+        Self { what: what.into(), is_error: true }
+    }
+
+    fn remark(what: impl Into<String>) -> Self {
+        Self { what: what.into(), is_error: false }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl Package {
+    /// What is to be mended in it, errors first.
+    #[must_use]
+    pub fn findings(&self) -> Vec<Finding> {
+        let document = self.document();
+        let mut findings = Vec::new();
+        let name = self.name();
+        if !name::is_good(&name) {
+            findings.push(Finding::error(format!(
+                "the name `{name}` is not made of small letters a-z, digits and single hyphens (at most 64)"
+            )));
+        }
+        match document.header {
+            Header::Missing => findings.push(Finding::error("it has no complete header between two `---` lines")),
+            Header::Broken(why) | Header::TooLarge(why) => findings.push(Finding::error(why)),
+            Header::Read(fields) => {
+                let description = fields.text("description").unwrap_or_default();
+                if description.is_empty() || is_to_do(&description) {
+                    findings.push(Finding::error("its description does not say yet what it is for"));
+                }
+                if description.chars().count() > DESCRIPTION {
+                    let what = format!("its description is longer than the {DESCRIPTION} characters that prompts show");
+                    findings.push(Finding::remark(what));
+                }
+                if fields.text("name").is_none() {
+                    findings.push(Finding::remark("its header has no name; the folder's counts"));
+                }
+                if fields.by_line {
+                    findings.push(Finding::remark("its header is no YAML; put texts with a colon in quotes"));
+                }
+            }
+        }
+        if document.body.is_empty() {
+            findings.push(Finding::remark("it says nothing below its header"));
+        }
+        findings.extend(self.files_to_mend());
+        findings.sort_by_key(|finding| !finding.is_error);
+        findings
+    }
+
+    fn files_to_mend(&self) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        for (path, file) in self.files() {
+            if path == SKILL_FILE && file.bytes.len() as u64 > FILE_LIMIT {
+                findings.push(Finding::error(format!("its {SKILL_FILE} has more than {FILE_LIMIT} bytes")));
+            }
+            if path == SKILL_FILE && std::str::from_utf8(&file.bytes).is_err() {
+                findings.push(Finding::remark(format!("its {SKILL_FILE} is not UTF-8")));
+            }
+        }
+        let at_top = self.files().keys().map(|path| path.split('/').next().unwrap_or_default());
+        let mut strays: Vec<&str> = at_top.filter(|name| !is_expected(name)).collect();
+        strays.dedup();
+        if !strays.is_empty() {
+            let what = format!("unknown beside its {SKILL_FILE}: {}", strays.join(", "));
+            findings.push(Finding::remark(what));
+        }
+        findings
+    }
+}
+
+impl Skills {
+    /// What is to be mended in a skill of the workspace or of a library, its state since
+    /// installation included; nothing for a built-in one.
+    ///
+    /// # Errors
+    /// [`SkillsError::Unknown`]; [`SkillsError::Lock`] when the list of installed skills cannot be
+    /// understood.
+    pub fn check(&self, name: &str) -> Result<Vec<Finding>, SkillsError> {
+        let survey = self.survey();
+        let found = survey.into_iter().find(|found| found.name == name);
+        self.check_found(&found.ok_or_else(|| SkillsError::Unknown { name: name.to_owned() })?)
+    }
+
+    /// The same for something that [`Skills::survey`] found.
+    ///
+    /// # Errors
+    /// [`SkillsError::Lock`].
+    pub fn check_found(&self, found: &Found) -> Result<Vec<Finding>, SkillsError> {
+        let mut findings = match &found.standing {
+            Standing::Refused(why) => vec![Finding::error(why.clone())],
+            _ if found.origin == SkillOrigin::BuiltIn => return Ok(Vec::new()),
+            _ => Vec::new(),
+        };
+        let Some(folder) = found.location.parent() else { return Ok(findings) };
+        if findings.is_empty() {
+            match Package::read_folder(folder) {
+                Ok(package) => {
+                    findings.extend(package.findings());
+                    if package.name() != package.folder() {
+                        let what = format!("its header calls it `{}`; the folder's name counts", package.name());
+                        findings.push(Finding::remark(what));
+                    }
+                    findings.extend(self.since_installation(found, &package)?);
+                }
+                Err(error) => findings.push(Finding::error(error.to_string())),
+            }
+        }
+        Ok(findings)
+    }
+
+    fn since_installation(&self, found: &Found, package: &Package) -> Result<Option<Finding>, SkillsError> {
+        let lock = match found.origin {
+            SkillOrigin::Workspace => Lock::read(&self.settings().workspace)?,
+            SkillOrigin::BuiltIn | SkillOrigin::Library => return Ok(None),
+        };
+        let changed = lock.get(&found.name).is_some_and(|pin| pin.digest != package.digest());
+        Ok(changed.then(|| Finding::remark("changed since it was installed")))
+    }
+}
+
+fn is_to_do(description: &str) -> bool {
+    let upper = description.trim_start_matches(['[', '<', '(', ' ']).to_uppercase();
+    upper.strip_prefix("TODO").is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
+}
+
+fn is_expected(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or_default();
+    name == SKILL_FILE || FOLDERS.contains(&name) || ["LICENSE", "LICENCE", "NOTICE"].contains(&stem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings(files: &[(&str, &str)]) -> Vec<(bool, String)> {
+        let mut package = Package::new(std::path::PathBuf::new(), "folder".to_owned());
+        for (path, text) in files {
+            package.add((*path).to_owned(), text.as_bytes().to_vec(), false).unwrap();
+        }
+        package.findings().into_iter().map(|finding| (finding.is_error, finding.what)).collect()
+    }
+
+    #[test]
+    fn what_is_to_be_mended_is_said() {
+        let good = "---\nname: good-1\ndescription: Does good.\n---\nBody.";
+        assert_eq!(findings(&[("SKILL.md", good), ("scripts/a.py", ""), ("LICENSE.txt", "")]), []);
+        let table = [
+            ("---\nname: Bad Name\ndescription: x\n---\nBody.", true, "the name `Bad Name`"),
+            ("Just text.", true, "no complete header"),
+            ("---\nname: [x\n---\nBody.", true, "no YAML"),
+            ("---\nname: x\n---\nBody.", true, "does not say yet"),
+            ("---\nname: x\ndescription: '[TODO: say it]'\n---\nBody.", true, "does not say yet"),
+            ("---\nname: x\ndescription: Todoist tasks\n---\n", false, "says nothing"),
+            ("---\ndescription: x\n---\nBody.", false, "no name"),
+            ("---\nname: x\ndescription: when: so\n---\nBody.", false, "in quotes"),
+        ];
+        for (text, is_error, part) in table {
+            let found = findings(&[("SKILL.md", text)]);
+            assert!(found.len() == 1 && found[0].0 == is_error && found[0].1.contains(part), "{text:?}: {found:?}");
+        }
+        let strays = findings(&[("SKILL.md", good), ("notes.txt", ""), ("src/a", ""), ("src/b", "")]);
+        assert_eq!(strays, [(false, "unknown beside its SKILL.md: notes.txt, src".to_owned())]);
+    }
+}

@@ -1,0 +1,261 @@
+//! The header of a SKILL.md: YAML between two `---` lines at its start.
+//!
+//! Older releases read a header line by line and never noticed that `description: Use it: now` is
+//! no YAML. Such a header, of plain `key: value` lines alone, is still read that way and remarked
+//! on; anything else that is no YAML is broken and says so.
+
+use serde_json::{Map, Value};
+
+use crate::yaml::{self, YamlError, word};
+
+/// The largest header, in bytes.
+const LIMIT: usize = 64 * 1024;
+
+/// The members of `metadata` that hold our settings.
+const METADATA_KEYS: [&str; 2] = ["nanobot", "openclaw"];
+
+/// What a line of a header that is no YAML may not begin its value with: there, YAML was meant.
+const MARKS: &str = "[]{}\"'&*!|>%@`-?#,";
+
+/// A file, taken apart.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Document {
+    /// What stands in the header.
+    pub(crate) header: Header,
+    /// What follows it, trimmed.
+    pub(crate) body: String,
+}
+
+/// The state of a header.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Header {
+    /// There is none, or it is not closed.
+    Missing,
+    /// It was read.
+    Read(Fields),
+    /// It is no header.
+    Broken(String),
+    /// It is out of bounds.
+    TooLarge(String),
+}
+
+/// The fields of a header.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Fields {
+    members: Map<String, Value>,
+    /// Whether it was read line by line because it is no YAML.
+    pub(crate) by_line: bool,
+}
+
+impl Document {
+    /// Takes a file apart. One without a complete header is all body.
+    pub(crate) fn parse(text: &str) -> Self {
+        let text = text.replace("\r\n", "\n");
+        match split(&text) {
+            Some((header, body)) => Self { header: Header::parse(header), body: body.trim().to_owned() },
+            None => Self { header: Header::Missing, body: text.trim().to_owned() },
+        }
+    }
+}
+
+impl Header {
+    fn parse(text: &str) -> Self {
+        if text.len() > LIMIT {
+            return Self::TooLarge(format!("its header is larger than {LIMIT} bytes"));
+        }
+        let mut fields = match yaml::parse(text) {
+            Ok(Value::Object(members)) => Fields { members, by_line: false },
+            Ok(Value::Null) => Fields::default(),
+            Ok(_) => return Self::Broken("its header is not made of keys and values".to_owned()),
+            Err(YamlError::TooLarge) => return Self::TooLarge(format!("its header: {}", YamlError::TooLarge)),
+            Err(error) => match by_line(text) {
+                Some(members) => Fields { members, by_line: true },
+                None => return Self::Broken(format!("its header is no YAML ({error})")),
+            },
+        };
+        match fields.unfold() {
+            Some(problem) => Self::Broken(problem),
+            None => Self::Read(fields),
+        }
+    }
+}
+
+impl Fields {
+    /// A field as text on as many lines as it has; nothing when it is empty or no text.
+    pub(crate) fn text(&self, key: &str) -> Option<String> {
+        self.members.get(key).and_then(word).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+    }
+
+    /// Whether it asks to stand in every prompt, at the top or in its metadata.
+    pub(crate) fn always(&self) -> bool {
+        [self.members.get("always"), self.settings().and_then(|settings| settings.get("always"))]
+            .into_iter()
+            .flatten()
+            .any(is_true)
+    }
+
+    /// A setting: from the metadata, else from the top.
+    pub(crate) fn setting(&self, key: &str) -> Option<&Value> {
+        self.settings().and_then(|settings| settings.get(key)).or_else(|| self.members.get(key))
+    }
+
+    fn settings(&self) -> Option<&Map<String, Value>> {
+        let metadata = self.members.get("metadata")?;
+        METADATA_KEYS.iter().find_map(|key| metadata.get(key)?.as_object())
+    }
+
+    /// Reads JSON that stands in quotes or on one line, and says what cannot be read.
+    fn unfold(&mut self) -> Option<String> {
+        for key in ["metadata", "requires"] {
+            let Some(Value::String(text)) = self.members.get(key) else { continue };
+            let text = text.trim();
+            if !text.starts_with(['{', '[']) {
+                continue;
+            }
+            match serde_json::from_str(text) {
+                Ok(value) => self.members.insert(key.to_owned(), value),
+                Err(error) => return Some(format!("`{key}` is no JSON ({error})")),
+            };
+        }
+        None
+    }
+}
+
+/// Whether a value says yes. `false` does not, in whatever quotes.
+fn is_true(value: &Value) -> bool {
+    match value {
+        Value::Bool(is_true) => *is_true,
+        Value::String(text) => ["true", "yes", "on"].contains(&text.trim().to_ascii_lowercase().as_str()),
+        _ => false,
+    }
+}
+
+/// The header and what follows it.
+fn split(text: &str) -> Option<(&str, &str)> {
+    let rest = text.strip_prefix("---")?;
+    let (dashes, rest) = rest.split_once('\n')?;
+    if !dashes.trim().is_empty() {
+        return None;
+    }
+    let mut end = 0;
+    for line in rest.split_inclusive('\n') {
+        if line.trim_end() == "---" {
+            return Some((rest.get(..end)?, rest.get(end + line.len()..)?));
+        }
+        end += line.len();
+    }
+    None
+}
+
+/// The fields of a header that is `key: value` lines and nothing else.
+fn by_line(text: &str) -> Option<Map<String, Value>> {
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_".contains(character);
+    let mut members = Map::new();
+    for line in text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
+        let (key, value) = line.split_once(':')?;
+        let value = value.trim();
+        let is_json = ["metadata", "requires"].contains(&key) && value.starts_with('{');
+        if key.is_empty() || !key.chars().all(is_plain) || (value.starts_with(|mark| MARKS.contains(mark)) && !is_json)
+        {
+            return None;
+        }
+        members.insert(key.to_owned(), Value::String(value.to_owned()));
+    }
+    Some(members)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(header: &str) -> Fields {
+        match Document::parse(&format!("---\n{header}\n---\nBody.")) {
+            Document { header: Header::Read(fields), body } if body == "Body." => fields,
+            other => panic!("{header}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn headers_of_the_field_are_read() {
+        let file = "---\r\nname: weather\r\ndescription: \"Say \\\"rain\\\": or not\"\r\n# a remark\r\n\
+                    homepage: https://example.org/a\r\nquoted: 'it''s'\r\nalways: false\r\nlong: >-\r\n  two\r\n  lines\r\n\
+                    plain: starts\r\n  and goes on\r\nnested:\r\n  deep: 1\r\nlist:\r\n- one\r\n---\r\n\r\nBody.\r\n---\r\nrest\r\n";
+        let members = json!({
+            "name": "weather", "description": "Say \"rain\": or not", "homepage": "https://example.org/a",
+            "quoted": "it's", "always": false, "long": "two lines", "plain": "starts and goes on",
+            "nested": {"deep": 1}, "list": ["one"],
+        });
+        let fields = Fields { members: members.as_object().unwrap().clone(), by_line: false };
+        let document = Document { header: Header::Read(fields), body: "Body.\n---\nrest".to_owned() };
+        assert_eq!(Document::parse(file), document);
+    }
+
+    #[test]
+    fn a_file_without_a_complete_header_is_all_body() {
+        for file in ["Just text", "---\nname: a\n", "--- x\nname: a\n---\n", "", "---"] {
+            let document = Document { header: Header::Missing, body: file.trim().to_owned() };
+            assert_eq!(Document::parse(file), document, "{file:?}");
+        }
+    }
+
+    #[test]
+    fn metadata_is_a_map_or_json_bare_or_quoted_under_either_name() {
+        let table = [
+            r#"metadata: {"nanobot":{"requires":{"bins":["gh"]},"always":true}}"#,
+            r#"metadata: {"openclaw": {"requires": {"bins": ["gh"]}, "always": true}}"#,
+            r#"metadata: '{"nanobot":{"requires":{"bins":["gh"]},"always":true}}'"#,
+            r#"metadata: "{\"nanobot\":{\"requires\":{\"bins\":[\"gh\"]},\"always\":true}}""#,
+            "metadata:\n  nanobot:\n    always: true\n    requires:\n      bins:\n        - gh",
+            "metadata: {nanobot: {always: true, requires: {bins: [gh]}}}",
+            "always: true\nrequires: {\"bins\": [\"gh\"]}",
+            "description: so: and so\nmetadata: {\"nanobot\":{\"requires\":{\"bins\":[\"gh\"]},\"always\":true}}",
+        ];
+        for header in table {
+            let fields = read(header);
+            assert_eq!(
+                (fields.setting("requires"), fields.always()),
+                (Some(&json!({"bins": ["gh"]})), true),
+                "{header}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_what_is_true_is_always() {
+        for (value, always) in [
+            ("true", true),
+            ("'True'", true),
+            ("yes", true),
+            ("false", false),
+            ("'false'", false),
+            ("no", false),
+            ("", false),
+            ("1", false),
+            ("[true]", false),
+        ] {
+            assert_eq!(read(&format!("always: {value}")).always(), always, "{value}");
+            assert_eq!(read(&format!("metadata: {{nanobot: {{always: {value}}}}}")).always(), always, "{value}");
+        }
+    }
+
+    #[test]
+    fn plain_lines_that_are_no_yaml_are_read_line_by_line_and_nothing_else_is() {
+        let fields = read("name: a\ndescription: Use when: it rains");
+        assert_eq!((fields.by_line, fields.text("description").as_deref()), (true, Some("Use when: it rains")));
+        for header in [
+            "name: [unclosed",
+            "description: \"unclosed",
+            "name: a\n\tdescription: b: c",
+            "name: a\n  - b: c: d\nx",
+            "metadata: {broken",
+            "metadata: '{\"nanobot\": '",
+            "- a\n- b",
+            "just words",
+        ] {
+            let document = Document::parse(&format!("---\n{header}\n---\nBody."));
+            assert!(matches!(document.header, Header::Broken(_)), "{header}: {document:?}");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Installs skills into the workspace and takes them out.
+//!
+//! Decision: a plan holds the bytes that a person was shown, and those are written and pinned. A
+//! skill that somebody changed by hand is never replaced; one that is installed from its own place
+//! in the workspace is only pinned anew, which is how a change is agreed to.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, FixedOffset};
+use nanobot_skill::SkillOrigin;
+
+use crate::lock::{Lock, Pin};
+use crate::package::Package;
+use crate::survey::Skills;
+use crate::{Capabilities, Finding, SkillsError};
+
+/// What installing would do; for a person to agree to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstallPlan {
+    package: Package,
+    /// What the skill will be called.
+    pub name: String,
+    /// The digest of its files.
+    pub digest: String,
+    /// What it brings along and asks for.
+    pub capabilities: Capabilities,
+    /// What could be better about it.
+    pub remarks: Vec<Finding>,
+    /// What happens to what is there.
+    pub change: Change,
+    /// Whose skill of the same name will be hidden by it.
+    pub hides: Option<SkillOrigin>,
+}
+
+/// What installing does to what is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// There is none of that name.
+    New,
+    /// The same files are installed already.
+    Same,
+    /// It takes the place of another version.
+    Replaces,
+    /// It is there; what it is now is agreed to.
+    PinsInPlace,
+}
+
+impl Skills {
+    /// What installing this package would do. Nothing is changed.
+    ///
+    /// # Errors
+    /// [`SkillsError::Invalid`]; [`SkillsError::Taken`] when something of that name is there with
+    /// changes of its own; [`SkillsError::Lock`].
+    pub fn plan(&self, package: Package) -> Result<InstallPlan, SkillsError> {
+        let name = package.name();
+        let (errors, remarks): (Vec<_>, Vec<_>) = package.findings().into_iter().partition(|finding| finding.is_error);
+        if !errors.is_empty() {
+            let problems = errors.into_iter().map(|finding| finding.what).collect();
+            return Err(SkillsError::Invalid { name, problems });
+        }
+        let target = self.settings().workspace.join(&name);
+        let digest = package.digest();
+        let change = self.change(&name, &target, &package, &digest)?;
+        let hides = self.survey().into_iter().find(|found| found.name == name).map(|found| found.origin);
+        let hides = hides.filter(|origin| *origin != SkillOrigin::Workspace);
+        Ok(InstallPlan { capabilities: package.capabilities(), package, name, digest, remarks, change, hides })
+    }
+
+    fn change(&self, name: &str, target: &Path, package: &Package, digest: &str) -> Result<Change, SkillsError> {
+        if target.symlink_metadata().is_err() {
+            return Ok(Change::New);
+        }
+        if target.canonicalize().is_ok_and(|target| target == package.source()) {
+            return Ok(Change::PinsInPlace);
+        }
+        let there = Package::read_folder(target)?.digest();
+        let lock = Lock::read(&self.settings().workspace)?;
+        match lock.get(name) {
+            Some(pin) if pin.digest == there && digest == there => Ok(Change::Same),
+            Some(pin) if pin.digest == there => Ok(Change::Replaces),
+            _ => Err(SkillsError::Taken { name: name.to_owned() }),
+        }
+    }
+
+    /// Carries a plan out, that a person agreed to, and returns the skill's folder. Its files are
+    /// there whole or not at all.
+    ///
+    /// # Errors
+    /// [`SkillsError::Io`], [`SkillsError::Lock`].
+    pub fn install(&self, plan: &InstallPlan, at: DateTime<FixedOffset>) -> Result<PathBuf, SkillsError> {
+        let folder = &self.settings().workspace;
+        std::fs::create_dir_all(folder).map_err(SkillsError::io("create", folder))?;
+        let mut lock = Lock::read(folder)?;
+        let target = folder.join(&plan.name);
+        match plan.change {
+            Change::New | Change::Replaces => put(folder, &target, &plan.package)?,
+            Change::Same | Change::PinsInPlace => {}
+        }
+        let pin = Pin {
+            digest: plan.digest.clone(),
+            source: plan.package.source().display().to_string(),
+            installed_at: at,
+            always: plan.capabilities.always,
+        };
+        lock.put(&plan.name, pin);
+        lock.write(folder)?;
+        Ok(target)
+    }
+
+    /// Removes a skill of the workspace with all its files.
+    ///
+    /// # Errors
+    /// [`SkillsError::Unknown`], [`SkillsError::NotOfWorkspace`], [`SkillsError::Io`],
+    /// [`SkillsError::Lock`].
+    pub fn remove(&self, name: &str) -> Result<PathBuf, SkillsError> {
+        let target = self.removable(name)?;
+        let folder = &self.settings().workspace;
+        let mut lock = Lock::read(folder)?;
+        let is_link = target.symlink_metadata().is_ok_and(|found| found.is_symlink());
+        let removed = if is_link { std::fs::remove_file(&target) } else { std::fs::remove_dir_all(&target) };
+        removed.map_err(SkillsError::io("remove", &target))?;
+        if lock.remove(name) {
+            lock.write(folder)?;
+        }
+        Ok(target)
+    }
+
+    /// The folder of a skill that [`Skills::remove`] can remove.
+    ///
+    /// # Errors
+    /// [`SkillsError::Unknown`], [`SkillsError::NotOfWorkspace`].
+    pub fn removable(&self, name: &str) -> Result<PathBuf, SkillsError> {
+        let found: Vec<_> = self.survey().into_iter().filter(|found| found.name == name).collect();
+        let own = found.iter().find(|found| found.origin == SkillOrigin::Workspace);
+        match (own.and_then(|found| found.location.parent()), found.first()) {
+            (Some(folder), _) => Ok(folder.to_owned()),
+            (None, Some(other)) => Err(SkillsError::NotOfWorkspace { name: name.to_owned(), origin: other.origin }),
+            (None, None) => Err(SkillsError::Unknown { name: name.to_owned() }),
+        }
+    }
+}
+
+/// Writes a package beside its place and moves it there; what was there goes last.
+fn put(folder: &Path, target: &Path, package: &Package) -> Result<(), SkillsError> {
+    let hidden = |prefix: &str| {
+        tempfile::Builder::new().prefix(prefix).tempdir_in(folder).map_err(SkillsError::io("write to", folder))
+    };
+    let fresh = hidden(".installing-")?;
+    let inner = fresh.path().join("skill");
+    write_files(&inner, package).map_err(SkillsError::io("write", &inner))?;
+    let old = hidden(".replaced-")?;
+    let replaced = old.path().join("skill");
+    let had_one = target.symlink_metadata().is_ok();
+    if had_one {
+        std::fs::rename(target, &replaced).map_err(SkillsError::io("move", target))?;
+    }
+    if let Err(error) = std::fs::rename(&inner, target) {
+        if had_one && let Err(error) = std::fs::rename(&replaced, target) {
+            tracing::error!(path = %target.display(), %error, "the earlier version of a skill could not be put back");
+        }
+        return Err(SkillsError::io("create", target)(error));
+    }
+    Ok(())
+}
+
+fn write_files(folder: &Path, package: &Package) -> io::Result<()> {
+    std::fs::create_dir(folder)?;
+    for (path, file) in package.files() {
+        let place = folder.join(path);
+        if let Some(parent) = place.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        let mut created = std::fs::File::create_new(&place)?;
+        created.write_all(&file.bytes)?;
+        created.sync_all()?;
+        if file.executable {
+            make_executable(&created)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn make_executable(file: &std::fs::File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mut permissions = file.metadata()?.permissions();
+    permissions.set_mode(permissions.mode() | 0o100);
+    file.set_permissions(permissions)
+}
+
+#[cfg(not(unix))]
+fn make_executable(_: &std::fs::File) -> io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! Turns a SKILL.md into a skill.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use nanobot_skill::{Blocker, Skill, SkillOrigin};
+
+use crate::header::{Document, Header};
+use crate::name;
+use crate::requirement::Requirements;
+
+/// The file that makes a folder a skill.
+pub(crate) const SKILL_FILE: &str = "SKILL.md";
+
+/// The largest SKILL.md that is read, in bytes.
+pub(crate) const FILE_LIMIT: u64 = 1 << 20;
+
+/// Why a folder is no skill.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("its folder's name is not one of letters, digits, spaces and -_. only, or longer than 64 characters")]
+    Folder,
+    #[error("the name in its header is not one of letters, digits, spaces and -_. only, or longer than 64 characters")]
+    Name,
+    #[error("its file lies outside its folder, or its folder outside the folder of skills")]
+    Outside,
+    #[error("its file is larger than {FILE_LIMIT} bytes")]
+    TooLarge,
+    #[error("{0}")]
+    Header(String),
+    #[error("its file cannot be read: {0}")]
+    Unreadable(#[from] io::Error),
+}
+
+/// A skill and what is to be said about it.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    /// The skill; `always` is what it asks for.
+    pub(crate) skill: Skill,
+    /// Remarks for a person.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Reads a skill from its folder below `root`.
+pub(crate) fn load(root: &Path, folder: &str, origin: SkillOrigin) -> Result<Loaded, Refusal> {
+    if !name::is_usable(folder) {
+        return Err(Refusal::Folder);
+    }
+    let location = root.join(folder).join(SKILL_FILE);
+    let inside = root.join(folder).canonicalize()?;
+    if !inside.starts_with(root.canonicalize()?) || !location.canonicalize()?.starts_with(&inside) {
+        return Err(Refusal::Outside);
+    }
+    let bytes = read_bounded(&location, FILE_LIMIT)?.ok_or(Refusal::TooLarge)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let mut loaded = understand(&text, folder, origin, location)?;
+    if std::str::from_utf8(&bytes).is_err() {
+        loaded.notes.push("its file is not UTF-8; unreadable bytes are replaced".to_owned());
+    }
+    Ok(loaded)
+}
+
+/// Makes a skill of the text of a file.
+pub(crate) fn understand(text: &str, folder: &str, origin: SkillOrigin, location: PathBuf) -> Result<Loaded, Refusal> {
+    let document = Document::parse(text.trim_start_matches('\u{feff}'));
+    let mut notes = Vec::new();
+    let skill = Skill {
+        name: folder.to_owned(),
+        description: folder.to_owned(),
+        origin,
+        location,
+        body: document.body,
+        always: false,
+        blockers: Vec::new(),
+    };
+    let skill = match document.header {
+        Header::TooLarge(why) => return Err(Refusal::Header(why)),
+        Header::Broken(why) => Skill { body: String::new(), blockers: vec![Blocker::Broken(why)], ..skill },
+        Header::Missing => {
+            notes.push("it has no complete header; its folder names it".to_owned());
+            skill
+        }
+        Header::Read(fields) => {
+            let named = fields.text("name");
+            if named.as_deref().is_some_and(|name| !name::is_usable(name)) {
+                return Err(Refusal::Name);
+            }
+            if let Some(other) = named.filter(|name| name != folder) {
+                notes.push(format!("its header calls it `{other}`; the folder's name counts"));
+            }
+            if fields.by_line {
+                notes.push("its header is no YAML and was read line by line; put such texts in quotes".to_owned());
+            }
+            let blockers = Requirements::of(&fields).blockers();
+            let description = fields.text("description").unwrap_or(skill.description);
+            Skill { description, always: fields.always(), blockers, ..skill }
+        }
+    };
+    Ok(Loaded { skill, notes })
+}
+
+/// A regular file of at most `limit` bytes; nothing when it is larger. Pipes and devices are
+/// refused, because reading one may never end.
+pub(crate) fn read_bounded(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok(Some(bytes).filter(|bytes| bytes.len() as u64 <= limit))
+}

@@ -1,0 +1,91 @@
+//! The list of installed skills: `.lock.json` in the workspace's folder of skills.
+//!
+//! It holds what a person agreed to, so no tool may write it; see the path policy of the program.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, FixedOffset};
+use serde::{Deserialize, Serialize};
+
+use crate::SkillsError;
+use crate::load::read_bounded;
+
+/// The name of the file.
+const FILE: &str = ".lock.json";
+
+/// The largest list, in bytes.
+const LIMIT: u64 = 1 << 20;
+
+/// An installed skill.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Pin {
+    /// The digest of its files when it was agreed to.
+    pub digest: String,
+    /// Where it came from.
+    pub source: String,
+    /// When.
+    pub installed_at: DateTime<FixedOffset>,
+    /// Whether it may stand in every prompt.
+    #[serde(default)]
+    pub always: bool,
+}
+
+/// All installed skills by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lock {
+    #[serde(default)]
+    skills: BTreeMap<String, Pin>,
+}
+
+impl Lock {
+    /// Where the list of a folder of skills is.
+    #[must_use]
+    pub fn path(folder: &Path) -> PathBuf {
+        folder.join(FILE)
+    }
+
+    /// Reads the list of a folder of skills; empty when there is none.
+    ///
+    /// # Errors
+    /// [`SkillsError::Io`], [`SkillsError::Lock`].
+    pub fn read(folder: &Path) -> Result<Self, SkillsError> {
+        let path = Self::path(folder);
+        let bytes = match read_bounded(&path, LIMIT) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Err(SkillsError::TooLarge(format!("{}", path.display()))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) => return Err(SkillsError::io("read", &path)(error)),
+        };
+        serde_json::from_slice(&bytes).map_err(|source| SkillsError::Lock { path, source })
+    }
+
+    /// An installed skill.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Pin> {
+        self.skills.get(name)
+    }
+
+    pub(crate) fn put(&mut self, name: &str, pin: Pin) {
+        self.skills.insert(name.to_owned(), pin);
+    }
+
+    pub(crate) fn remove(&mut self, name: &str) -> bool {
+        self.skills.remove(name).is_some()
+    }
+
+    /// Replaces the list of a folder of skills, whole or not at all.
+    pub(crate) fn write(&self, folder: &Path) -> Result<(), SkillsError> {
+        let path = Self::path(folder);
+        let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {
+            serde_json::to_writer_pretty(&mut file, self)?;
+            file.write_all(b"\n")?;
+            file.as_file().sync_all()?;
+            file.persist(&path)?;
+            Ok(())
+        });
+        written.map_err(SkillsError::io("write", &path))
+    }
+}

@@ -1,0 +1,47 @@
+//! Names of skills.
+
+/// The longest name, in characters.
+const LIMIT: usize = 64;
+
+/// Whether a folder may be a skill: homes of the past have names with spaces and in every script.
+/// No name is a path, begins with a dot, or hides how it is read.
+pub(crate) fn is_usable(name: &str) -> bool {
+    let is_plain = |character: char| character.is_alphanumeric() || " -_.".contains(character);
+    let length = name.chars().count();
+    !name.starts_with('.') && name.trim() == name && (1..=LIMIT).contains(&length) && name.chars().all(is_plain)
+}
+
+/// Whether a name is what new skills are called: small Latin letters, digits and single hyphens.
+pub(crate) fn is_good(name: &str) -> bool {
+    let is_plain = |character: char| character.is_ascii_lowercase() || character.is_ascii_digit();
+    name.len() <= LIMIT && name.split('-').all(|part| !part.is_empty() && part.chars().all(is_plain))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_no_paths() {
+        let long = "x".repeat(65);
+        let table = [
+            ("weather", true, true),
+            ("skill-creator-2", true, true),
+            ("My Skill_1.2", true, false),
+            ("天气", true, false),
+            ("-x", true, false),
+            ("a--b", true, false),
+            ("", false, false),
+            (".hidden", false, false),
+            ("../../outside", false, false),
+            ("a/b", false, false),
+            ("a\\b", false, false),
+            (" a", false, false),
+            ("we\u{202e}rehta", false, false),
+            (long.as_str(), false, false),
+        ];
+        for (name, usable, good) in table {
+            assert_eq!((is_usable(name), is_good(name)), (usable, good), "{name:?}");
+        }
+    }
+}

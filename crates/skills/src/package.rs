@@ -1,0 +1,257 @@
+//! A skill in hand: all its files in memory, in bounds.
+//!
+//! Decision: what is shown to a person, what gets a digest and what is written are the same bytes,
+//! so a package is read once and whole. Links, paths that lead out, and names that differ only in
+//! case are refused here, for folders and archives alike.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::header::{Document, Header};
+use crate::load::{SKILL_FILE, read_bounded};
+use crate::{SkillsError, archive};
+
+/// The largest file of a skill, in bytes.
+pub(crate) const FILE_LIMIT: u64 = 5 << 20;
+
+/// The largest skill, in bytes.
+const TOTAL_LIMIT: u64 = 20 << 20;
+
+/// Most files of a skill.
+const FILES: usize = 500;
+
+/// The longest path inside a skill, in bytes.
+const PATH_LIMIT: usize = 200;
+
+/// How deep a file may lie.
+const DEPTH: usize = 8;
+
+/// What is left behind when a skill is taken in: traces of other programs.
+pub(crate) const LEFT_OUT: [&str; 4] = [".git", ".DS_Store", "__pycache__", "__MACOSX"];
+
+/// A file of a package.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PackedFile {
+    pub(crate) bytes: Vec<u8>,
+    /// Whether it may be run, where files say so.
+    pub(crate) executable: bool,
+}
+
+/// The files of a skill.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Package {
+    /// Where it was read from.
+    source: PathBuf,
+    /// The name of the folder it came in.
+    folder: String,
+    files: BTreeMap<String, PackedFile>,
+    bytes: u64,
+    /// Paths without regard to case, so that no two are one elsewhere.
+    folded: BTreeSet<String>,
+}
+
+impl Package {
+    /// Reads a folder, or an archive that ends in `.skill` or `.zip`.
+    ///
+    /// # Errors
+    /// [`SkillsError::NotASkill`], [`SkillsError::Unsafe`], [`SkillsError::TooLarge`],
+    /// [`SkillsError::Archive`], [`SkillsError::Io`].
+    pub fn open(path: &Path) -> Result<Self, SkillsError> {
+        let is_archive = path
+            .extension()
+            .and_then(|ending| ending.to_str())
+            .is_some_and(|ending| ["skill", "zip"].iter().any(|known| ending.eq_ignore_ascii_case(known)));
+        let package = match std::fs::metadata(path).map_err(SkillsError::io("read", path))? {
+            found if found.is_dir() => Self::read(path, &LEFT_OUT)?,
+            found if found.is_file() && is_archive => archive::read(path)?,
+            _ => return Err(SkillsError::NotASkill { path: path.to_owned() }),
+        };
+        if package.files.contains_key(SKILL_FILE) {
+            return Ok(package);
+        }
+        Err(SkillsError::NotASkill { path: path.to_owned() })
+    }
+
+    /// Reads a folder as it is, every file of it.
+    pub(crate) fn read_folder(folder: &Path) -> Result<Self, SkillsError> {
+        Self::read(folder, &[])
+    }
+
+    fn read(folder: &Path, left_out: &[&str]) -> Result<Self, SkillsError> {
+        let real = folder.canonicalize().map_err(SkillsError::io("read", folder))?;
+        let name = real.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut package = Self::new(real, name);
+        let mut pending = vec![(package.source.clone(), String::new())];
+        while let Some((directory, prefix)) = pending.pop() {
+            let failed = |error| SkillsError::io("read", &directory)(error);
+            for entry in std::fs::read_dir(&directory).map_err(failed)? {
+                let entry = entry.map_err(SkillsError::io("read", &directory))?;
+                let name = entry.file_name().to_string_lossy().into_owned();
+                if left_out.contains(&name.as_str()) {
+                    continue;
+                }
+                let inner = format!("{prefix}{name}");
+                let kind = entry.file_type().map_err(SkillsError::io("read", &entry.path()))?;
+                if kind.is_dir() {
+                    check_path(&inner)?;
+                    pending.push((entry.path(), format!("{inner}/")));
+                } else if kind.is_file() {
+                    let file = entry.path();
+                    let bytes = read_bounded(&file, FILE_LIMIT).map_err(SkillsError::io("read", &file))?;
+                    let bytes = bytes.ok_or_else(|| too_large(&inner))?;
+                    package.add(inner, bytes, is_executable(&file))?;
+                } else {
+                    return Err(SkillsError::Unsafe { entry: inner, why: "it is a link or no ordinary file" });
+                }
+            }
+        }
+        Ok(package)
+    }
+
+    pub(crate) fn new(source: PathBuf, folder: String) -> Self {
+        Self { source, folder, ..Self::default() }
+    }
+
+    /// Adds a file under a path with `/` between its parts.
+    pub(crate) fn add(&mut self, path: String, bytes: Vec<u8>, executable: bool) -> Result<(), SkillsError> {
+        check_path(&path)?;
+        if !self.folded.insert(path.to_lowercase()) {
+            return Err(SkillsError::Unsafe { entry: path, why: "there are two of that name" });
+        }
+        self.bytes += bytes.len() as u64;
+        if self.bytes > TOTAL_LIMIT || self.files.len() >= FILES {
+            return Err(SkillsError::TooLarge(format!("more than {TOTAL_LIMIT} bytes or {FILES} files")));
+        }
+        self.files.insert(path, PackedFile { bytes, executable });
+        Ok(())
+    }
+
+    /// Where it was read from.
+    #[must_use]
+    pub fn source(&self) -> &Path {
+        &self.source
+    }
+
+    /// The name of the folder it came in.
+    pub(crate) fn folder(&self) -> &str {
+        &self.folder
+    }
+
+    /// What it is called: as its header says, else as its folder.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self.document().header {
+            Header::Read(fields) => fields.text("name"),
+            _ => None,
+        }
+        .unwrap_or_else(|| self.folder.clone())
+    }
+
+    /// Its files by their path.
+    pub(crate) fn files(&self) -> &BTreeMap<String, PackedFile> {
+        &self.files
+    }
+
+    /// How large it is, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Its SKILL.md, taken apart.
+    pub(crate) fn document(&self) -> Document {
+        let text = self.files.get(SKILL_FILE).map(|file| String::from_utf8_lossy(&file.bytes)).unwrap_or_default();
+        Document::parse(text.trim_start_matches('\u{feff}'))
+    }
+
+    /// The SHA-256 of all paths and contents, as `sha256:` and hexadecimal digits. Whether files
+    /// may be run does not count: not every system can say.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let mut hash = Sha256::new();
+        for (path, file) in &self.files {
+            for piece in [path.as_bytes(), &file.bytes] {
+                hash.update((piece.len() as u64).to_le_bytes());
+                hash.update(piece);
+            }
+        }
+        format!("sha256:{:x}", hash.finalize())
+    }
+}
+
+/// The refusal of a file that is too large.
+pub(crate) fn too_large(path: &str) -> SkillsError {
+    SkillsError::TooLarge(format!("`{path}` has more than {FILE_LIMIT} bytes"))
+}
+
+/// A path inside a skill: relative, going down only, plain on every system.
+pub(crate) fn check_path(path: &str) -> Result<(), SkillsError> {
+    let refused = |why| Err(SkillsError::Unsafe { entry: path.to_owned(), why });
+    if path.len() > PATH_LIMIT || path.split('/').count() > DEPTH {
+        return refused("its path is too long");
+    }
+    if path.split('/').any(|part| ["", ".", ".."].contains(&part)) {
+        return refused("its path leads out of the skill");
+    }
+    if path.chars().any(|character| character.is_control() || "\\:*?\"<>|".contains(character)) {
+        return refused("its path has characters that are no part of a name everywhere");
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn is_executable(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::metadata(file).is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(_: &Path) -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_go_down_only() {
+        for path in ["SKILL.md", "scripts/run.py", "a/b/c/d/e/f/g/h", "references/天气.md"] {
+            check_path(path).unwrap();
+        }
+        for path in
+            ["", "/etc/passwd", "../x", "a/../../x", "a//b", "./a", "a\\..\\b", "C:x", "a\nb", "a/b/c/d/e/f/g/h/i"]
+        {
+            assert!(check_path(path).is_err(), "{path:?}");
+        }
+        assert!(check_path(&"x".repeat(201)).is_err());
+    }
+
+    #[test]
+    fn the_digest_knows_where_one_file_ends() {
+        let package = |files: &[(&str, &str)]| {
+            let mut package = Package::default();
+            for (path, text) in files {
+                package.add((*path).to_owned(), text.as_bytes().to_vec(), false).unwrap();
+            }
+            package.digest()
+        };
+        let all = [
+            package(&[]),
+            package(&[("a", "bc")]),
+            package(&[("ab", "c")]),
+            package(&[("a", "b"), ("c", "")]),
+            package(&[("a", ""), ("b", "c")]),
+        ];
+        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len());
+        assert_eq!(package(&[("b", "2"), ("a", "1")]), package(&[("a", "1"), ("b", "2")]));
+    }
+
+    #[test]
+    fn two_names_that_are_one_elsewhere_are_refused() {
+        let mut package = Package::default();
+        package.add("README.md".to_owned(), Vec::new(), false).unwrap();
+        assert!(package.add("readme.md".to_owned(), Vec::new(), false).is_err());
+    }
+}

@@ -1,0 +1,143 @@
+//! What a skill needs of the machine. Looked up, never run, and no value is ever shown.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use nanobot_skill::Blocker;
+use serde_json::Value;
+
+use crate::header::Fields;
+
+/// What a header asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Requirements {
+    /// Programs that have to be on the path.
+    pub(crate) programs: Vec<String>,
+    /// Programs of which one is enough.
+    pub(crate) any_program: Vec<String>,
+    /// Variables that need a value.
+    pub(crate) variables: Vec<String>,
+    /// Systems it is made for; any when there are none.
+    pub(crate) systems: Vec<String>,
+}
+
+impl Requirements {
+    /// Reads them out of a header.
+    pub(crate) fn of(fields: &Fields) -> Self {
+        let requires = fields.setting("requires");
+        let listed = |key: &str| names(requires.and_then(|requires| requires.get(key)));
+        Self {
+            programs: listed("bins"),
+            any_program: listed("anyBins"),
+            variables: listed("env"),
+            systems: names(fields.setting("os")),
+        }
+    }
+
+    /// What of it is not there: programs, variables, the system.
+    pub(crate) fn blockers(&self) -> Vec<Blocker> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let is_missing = |name: &&String| !is_on_path(name, &path);
+        let mut blockers: Vec<Blocker> =
+            self.programs.iter().filter(is_missing).cloned().map(Blocker::Program).collect();
+        if !self.any_program.is_empty() && self.any_program.iter().all(|name| is_missing(&name)) {
+            blockers.push(Blocker::Program(self.any_program.join(" or ")));
+        }
+        blockers.extend(self.variables.iter().filter(|name| !is_set(name)).cloned().map(Blocker::Variable));
+        if !self.systems.is_empty() && !self.systems.iter().any(|name| is_this_system(name)) {
+            blockers.push(Blocker::System(self.systems.join(" or ")));
+        }
+        blockers
+    }
+}
+
+/// A list of names, or one name alone.
+fn names(value: Option<&Value>) -> Vec<String> {
+    match value {
+        Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        Some(Value::String(name)) => vec![name.clone()],
+        _ => Vec::new(),
+    }
+}
+
+fn is_this_system(name: &str) -> bool {
+    let ours = match std::env::consts::OS {
+        "macos" => &["macos", "darwin"][..],
+        "windows" => &["windows", "win32"],
+        "linux" => &["linux"],
+        other => &[other],
+    };
+    ours.iter().any(|system| system.eq_ignore_ascii_case(name.trim()))
+}
+
+/// Whether a variable has a value. A name that no variable can have is not set.
+fn is_set(name: &str) -> bool {
+    let possible = !name.is_empty() && !name.contains(['=', '\0']);
+    possible && std::env::var_os(name).is_some_and(|value| !value.is_empty())
+}
+
+/// Whether a program lies in a folder of `path`. A name with more than plain characters is none.
+fn is_on_path(name: &str, path: &OsStr) -> bool {
+    let plain = |character: char| character.is_ascii_alphanumeric() || "-_.+".contains(character);
+    if name.is_empty() || !name.chars().all(plain) {
+        return false;
+    }
+    std::env::split_paths(path).any(|folder| {
+        let candidate = folder.join(name);
+        is_program(&candidate) || (cfg!(windows) && is_program(&candidate.with_added_extension("exe")))
+    })
+}
+
+#[cfg(unix)]
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_program(path: &Path) -> bool {
+    path.is_file()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::header::{Document, Header};
+
+    fn blockers(header: &str) -> Vec<String> {
+        match Document::parse(&format!("---\n{header}\n---\n")).header {
+            Header::Read(fields) => Requirements::of(&fields).blockers().iter().map(Blocker::to_string).collect(),
+            other => panic!("{header}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_named_and_nothing_is_run() {
+        let shell = if cfg!(windows) { "cmd" } else { "sh" };
+        let here = std::env::consts::OS;
+        let table = [
+            (String::new(), vec![]),
+            (format!("requires: {{bins: [{shell}], env: [PATH]}}\nos: [{here}, darwin]"), vec![]),
+            (
+                "requires: {bins: [no-such-program, 'x; touch pwned', ../sh, ''], env: [NO_SUCH_VARIABLE, A=B]}"
+                    .to_owned(),
+                vec![
+                    "CLI: no-such-program",
+                    "CLI: x; touch pwned",
+                    "CLI: ../sh",
+                    "CLI: ",
+                    "ENV: NO_SUCH_VARIABLE",
+                    "ENV: A=B",
+                ],
+            ),
+            (format!("requires: {{anyBins: [no-such-program, {shell}]}}"), vec![]),
+            ("requires: {anyBins: [no-such-program, nor-this]}".to_owned(), vec!["CLI: no-such-program or nor-this"]),
+            ("requires: {bins: no-such-program, env: [5]}".to_owned(), vec!["CLI: no-such-program"]),
+            ("metadata: {nanobot: {os: [plan9, beos]}}".to_owned(), vec!["OS: plan9 or beos"]),
+            ("requires: text".to_owned(), vec![]),
+        ];
+        for (header, expected) in table {
+            assert_eq!(blockers(&header), expected, "{header}");
+        }
+    }
+}
