@@ -25,6 +25,8 @@ pub struct Handout {
     pub entry: u64,
     /// The handing-out: never the same twice in a process, never 0.
     pub serial: u64,
+    /// The attempt that its holder was told it would be.
+    pub attempt: u32,
 }
 
 /// The consumers of a bus.

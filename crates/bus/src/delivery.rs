@@ -12,22 +12,23 @@ use crate::BusError;
 /// What became of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Settle {
-    /// The effect is about to happen: a crash from here on leaves it in doubt. Says nothing about
-    /// an inbound message, whose effects are in the journal of its turn.
+    /// It is tried from here on, which counts as an attempt, and as another one when it is said
+    /// again. A crash leaves the effect of an outbound message in doubt; those of an inbound one
+    /// are in the journal of its turn.
     Begin,
     /// This part (counted from 0) of an outbound message reached the platform; the next may be
     /// under way from now on, without another `Begin`.
     PartSent(u32),
     /// Done: `answered` or `sent`. Terminal.
     Ack,
-    /// Still at work: do not hand it out again for this long. A ledger that can see whether the
+    /// Still at work: do not hand it out again for this long. No attempt by itself. A ledger that can see whether the
     /// delivery still lives waits for that anyway.
     Extend(Duration),
     /// Not now: hand it out again after this long. What was begun since it was handed out did
     /// certainly not happen; an older doubt stays. Ends this delivery.
     RetryIn(Duration),
     /// There is no room for it now: hand it out again after this long. Nothing was tried, so this
-    /// time does not count as an attempt. Ends this delivery.
+    /// delivery does not count as an attempt, begun or not. Ends this delivery.
     PutOff(Duration),
     /// It may or may not have happened; a person or a policy decides. Terminal; an inbound
     /// message becomes `failed`.
@@ -79,7 +80,8 @@ pub trait Settlement: Send + Sync {
 /// How far a message had come when it was handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// How often it was handed out, this time included; from 1.
+    /// The number of the attempt that this delivery would be; from 1. One that ends before it was
+    /// begun or settled was none.
     pub attempt: u32,
     /// How many parts of it are known to have reached the platform.
     pub parts_sent: u32,
@@ -92,7 +94,7 @@ pub struct Progress {
 pub struct Delivery<T> {
     /// The message.
     pub message: T,
-    /// How often it was handed out, this time included; from 1.
+    /// The number of the attempt that this delivery is, from 1, once it is begun or settled.
     pub attempt: u32,
     /// How many parts of it had reached the platform before this delivery.
     pub parts_sent: u32,

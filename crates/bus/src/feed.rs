@@ -1,8 +1,7 @@
 //! From a backlog to a subscription: one entry at a time, lossy messages in between, in order.
 //!
-//! Decision: an entry is handed out when its consumer asks for it and not before, so that attempts
-//! count what a consumer has seen: of the messages behind one that brings the process down, none
-//! looks guilty. A look at the backlog that fails is repeated: a full disk delays messages, it does
+//! Decision: an entry is handed out when its consumer asks for it and not before, so that memory
+//! holds none that nobody wants yet. A look at the backlog that fails is repeated: a full disk delays messages, it does
 //! not end a subscription.
 
 use std::time::Duration;

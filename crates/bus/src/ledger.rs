@@ -107,7 +107,7 @@ pub struct LedgerEntry {
     pub state: EntryState,
     /// Why it is in that state, where there is a reason.
     pub why: Option<String>,
-    /// How often it was handed out since it was accepted, or last retried by a person.
+    /// How often it was tried since it was accepted, or last retried by a person.
     pub attempts: u32,
     /// When it was accepted.
     pub accepted_at: Timestamp,

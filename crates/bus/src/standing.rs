@@ -12,7 +12,7 @@ pub struct Standing {
     pub state: EntryState,
     /// Why it is in that state, where there is a reason.
     pub why: Option<String>,
-    /// How often it was handed out.
+    /// How often it was tried: begun, or handed out and settled as anything but put off.
     pub attempts: u32,
     /// How many parts are known to have reached the platform.
     pub parts_sent: u32,
@@ -27,10 +27,12 @@ impl Standing {
         Self { state: EntryState::Pending, why: None, attempts: 0, parts_sent: 0, in_doubt: false }
     }
 
-    /// Hands it out once more.
-    pub fn hand_out(&mut self) -> Progress {
-        self.attempts = self.attempts.saturating_add(1);
-        Progress { attempt: self.attempts, parts_sent: self.parts_sent, in_doubt: self.in_doubt }
+    /// What its next holder is told. Being handed out is no attempt: what waits with a consumer
+    /// behind one that brings the process down is not to blame.
+    #[must_use]
+    pub fn hand_out(&self) -> Progress {
+        let attempt = self.attempts.saturating_add(1);
+        Progress { attempt, parts_sent: self.parts_sent, in_doubt: self.in_doubt }
     }
 
     /// Takes it back from a consumer that ended without a word: what was begun is in doubt.
@@ -41,12 +43,19 @@ impl Standing {
         }
     }
 
-    /// Moves it to where `outcome` leads. `false`, and nothing changed, when it is settled.
+    /// Moves it to where `outcome` leads; `attempt` is what its holder was told it would be.
+    /// `false`, and nothing changed, when it is settled.
     #[must_use]
-    pub fn settle(&mut self, queue: Queue, outcome: &Settle) -> bool {
+    pub fn settle(&mut self, queue: Queue, outcome: &Settle, attempt: u32) -> bool {
         if !self.state.is_open() {
             return false;
         }
+        self.attempts = match outcome {
+            Settle::Begin => self.attempts.saturating_add(1),
+            Settle::Extend(_) => self.attempts,
+            Settle::PutOff(_) => self.attempts.min(attempt.saturating_sub(1)),
+            _ => self.attempts.max(attempt),
+        };
         match outcome {
             Settle::Begin => self.begin(queue),
             Settle::PartSent(part) => {
@@ -55,11 +64,7 @@ impl Standing {
                 self.in_doubt = false;
             }
             Settle::Extend(_) => {}
-            Settle::RetryIn(_) => self.state = EntryState::Pending,
-            Settle::PutOff(_) => {
-                self.state = EntryState::Pending;
-                self.attempts = self.attempts.saturating_sub(1);
-            }
+            Settle::RetryIn(_) | Settle::PutOff(_) => self.state = EntryState::Pending,
             Settle::Ack => self.end(queue, EntryState::Answered, EntryState::Sent, None),
             Settle::Uncertain(why) => self.end(queue, EntryState::Failed, EntryState::Uncertain, Some(why)),
             Settle::Fail(why) => self.end(queue, EntryState::Failed, EntryState::Failed, Some(why)),
@@ -132,11 +137,11 @@ mod tests {
         for (outcome, inbound, outbound) in table {
             for (queue, expected) in [(Queue::Inbound, inbound), (Queue::Outbound, outbound)] {
                 let mut standing = Standing::accepted();
-                assert!(standing.settle(queue, &outcome), "{outcome:?}");
+                assert!(standing.settle(queue, &outcome, 1), "{outcome:?}");
                 assert_eq!(standing.state, expected, "{queue} {outcome:?}");
                 if !expected.is_open() {
                     let settled = standing.clone();
-                    assert!(!standing.settle(queue, &Settle::Begin), "{queue} {outcome:?} is terminal");
+                    assert!(!standing.settle(queue, &Settle::Begin, 1), "{queue} {outcome:?} is terminal");
                     assert_eq!(standing, settled);
                 }
             }
@@ -145,19 +150,43 @@ mod tests {
 
     #[test]
     fn doubt_comes_from_a_begun_delivery_that_vanished_and_ends_with_a_part_sent() {
+        let told = |attempt, parts_sent, in_doubt| Progress { attempt, parts_sent, in_doubt };
         let mut standing = Standing::accepted();
-        assert_eq!(standing.hand_out(), Progress { attempt: 1, parts_sent: 0, in_doubt: false });
+        assert_eq!(standing.hand_out(), told(1, 0, false));
         standing.give_back();
-        assert_eq!(standing.hand_out(), Progress { attempt: 2, parts_sent: 0, in_doubt: false });
-        assert!(standing.settle(Queue::Outbound, &Settle::Begin));
+        assert_eq!(standing.hand_out(), told(1, 0, false));
+        assert!(standing.settle(Queue::Outbound, &Settle::Begin, 1));
         standing.give_back();
-        assert_eq!(standing.hand_out(), Progress { attempt: 3, parts_sent: 0, in_doubt: true });
-        assert!(standing.settle(Queue::Outbound, &Settle::Begin));
-        assert!(standing.settle(Queue::Outbound, &Settle::RetryIn(Duration::ZERO)));
-        assert_eq!(standing.hand_out(), Progress { attempt: 4, parts_sent: 0, in_doubt: true });
-        assert!(standing.settle(Queue::Outbound, &Settle::PartSent(0)));
-        assert!(standing.settle(Queue::Outbound, &Settle::RetryIn(Duration::ZERO)));
-        assert_eq!(standing.hand_out(), Progress { attempt: 5, parts_sent: 1, in_doubt: false });
+        assert_eq!(standing.hand_out(), told(2, 0, true));
+        assert!(standing.settle(Queue::Outbound, &Settle::Begin, 2));
+        assert!(standing.settle(Queue::Outbound, &Settle::RetryIn(Duration::ZERO), 2));
+        assert_eq!(standing.hand_out(), told(3, 0, true));
+        assert!(standing.settle(Queue::Outbound, &Settle::PartSent(0), 3));
+        assert!(standing.settle(Queue::Outbound, &Settle::RetryIn(Duration::ZERO), 3));
+        assert_eq!(standing.hand_out(), told(4, 1, false));
+    }
+
+    #[test]
+    fn an_attempt_is_what_was_begun_or_settled_unless_it_was_put_off() {
+        let later = Duration::from_secs(1);
+        let table: [(&[Settle], u32); 8] = [
+            (&[], 2),
+            (&[Settle::Extend(later)], 2),
+            (&[Settle::PutOff(later)], 2),
+            (&[Settle::Begin, Settle::PutOff(later)], 2),
+            (&[Settle::Begin], 3),
+            (&[Settle::RetryIn(later)], 3),
+            (&[Settle::Begin, Settle::Extend(later), Settle::RetryIn(later)], 3),
+            (&[Settle::Begin, Settle::Begin, Settle::Ack], 4),
+        ];
+        for (outcomes, attempts) in table {
+            let mut standing = Standing { attempts: 2, ..Standing::accepted() };
+            let Progress { attempt, .. } = standing.hand_out();
+            for outcome in outcomes {
+                assert!(standing.settle(Queue::Inbound, outcome, attempt), "{outcomes:?}");
+            }
+            assert_eq!(standing.attempts, attempts, "{outcomes:?}");
+        }
     }
 
     #[test]

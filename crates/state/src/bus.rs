@@ -2,8 +2,8 @@
 //!
 //! Decision: an entry is a row and nothing else; which entries are with a consumer is a column
 //! too, so memory holds one per consumer however long the queue is. Accepting and settling
-//! survive the loss of power; handing out is only counted, so it survives the end of the process
-//! and costs no sync. What was with a consumer when the process ended comes back when the next one
+//! survive the loss of power; handing out and beginning a turn are only counted, so they survive
+//! the end of the process and cost no sync. What was with a consumer when the process ended comes back when the next one
 //! subscribes.
 
 mod claims;
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nanobot_bus::{
-    Accepted, Backlog, Bus, BusError, Consumer, Consumers, Delivery, Handout, HandoutGuard, Look, Queued,
+    Accepted, Backlog, Bus, BusError, Consumer, Consumers, Delivery, Handout, HandoutGuard, Look, Queue, Queued,
     REDELIVERY_DELAY, Settle, Settlement, Subscription,
 };
 use nanobot_types::{ChannelName, InboundMessage, OutboundMessage};
@@ -200,7 +200,7 @@ impl<T: Queued> Settlement for Held<T> {
         self.bus
             .db
             .write_then(
-                Durability::Power,
+                durability(T::QUEUE, &outcome),
                 move |connection| rows::settle(connection, T::QUEUE, handout, &said, due, now),
                 move |settled| {
                     if settled.is_ok() && due.is_some() {
@@ -212,5 +212,14 @@ impl<T: Queued> Settlement for Held<T> {
             .map_err(|refusal| refusal.bus("record an outcome"))??;
         self.guard.recorded(&outcome);
         Ok(())
+    }
+}
+
+/// What an outcome survives. How often a person's message was tried, and how long it waits, is
+/// only counted: its turn is in the journal. What may be at a platform must not be forgotten.
+fn durability(queue: Queue, outcome: &Settle) -> Durability {
+    match queue {
+        Queue::Inbound if !outcome.is_terminal() => Durability::Process,
+        Queue::Inbound | Queue::Outbound => Durability::Power,
     }
 }

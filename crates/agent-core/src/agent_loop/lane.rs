@@ -1,13 +1,17 @@
 //! The lane of one session: its messages in order, its running turn, its steering.
+//!
+//! Decision: what cannot be handled now stays in the lane, and with it everything behind it, until
+//! its pause is over; so nothing that came later overtakes it, whenever the fault clears.
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
-use nanobot_bus::{Delivery, Settle};
+use nanobot_bus::{BusError, Delivery, REDELIVERY_DELAY, Settle};
 use nanobot_session::{MessageEntry, TurnOutcome};
 use nanobot_types::{
     ChatMessage, InboundMessage, MessageId, OutboundKey, OutboundKind, OutboundMessage, SessionKey, UserMessage,
@@ -16,16 +20,35 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio_util::sync::CancellationToken;
 
-use super::commands::{self, Command, Parsed};
-use super::pump::{NOTICE_POSITION, Shared, turn_of};
+use super::commands::{Command, CommandTable, Parsed, When};
+use super::pump::{NOTICE_POSITION, Shared, chain, turn_of};
 use crate::engine::{Steering, TurnFacts};
 use crate::{Agent, AgentError, Observer, Signal, TurnReport, TurnRequest};
 
-/// A message in a lane and its place in the order of all that ever entered it.
+/// How often the pause after a failure doubles.
+const LONGEST_BACK_OFF: u32 = 6;
+
+/// A message in a lane.
 #[derive(Debug)]
 pub(super) struct Queued {
+    /// Its place in the order of all that ever entered the lane.
     number: u64,
     delivery: Delivery<InboundMessage>,
+    /// The attempt that is made of it, or is next.
+    attempt: u32,
+    /// The ledger has counted that attempt.
+    begun: bool,
+}
+
+/// What came of handling a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Handled {
+    /// It is settled, or the ledger hands it out again at the next start.
+    Done,
+    /// It could not be recorded; that was no attempt.
+    Blocked,
+    /// It failed; that was one.
+    Failed,
 }
 
 /// What the pump holds of a lane.
@@ -62,7 +85,8 @@ impl LaneHandle {
             return Some(delivery);
         }
         self.newest += 1;
-        match self.queue.try_send(Queued { number: self.newest, delivery }) {
+        let attempt = delivery.attempt;
+        match self.queue.try_send(Queued { number: self.newest, delivery, attempt, begun: false }) {
             Ok(()) => {
                 self.put_off.pop_front();
                 None
@@ -92,6 +116,11 @@ impl LaneHandle {
     pub(super) fn stop(&self) -> usize {
         self.state.stopped_upto.store(self.newest, Ordering::SeqCst);
         self.state.token().cancel();
+        self.count()
+    }
+
+    /// Messages that are at work or wait.
+    pub(super) fn count(&self) -> usize {
         self.queue.max_capacity() - self.queue.capacity() + self.state.busy.load(Ordering::SeqCst)
     }
 }
@@ -120,8 +149,12 @@ pub(super) struct Lane {
     session: SessionKey,
     queue: mpsc::Receiver<Queued>,
     state: Arc<LaneState>,
-    /// Taken from the queue while a turn ran, but not for that turn.
+    /// Taken from the queue, but not handled yet.
     next: VecDeque<Queued>,
+    /// Steered into the turn that runs.
+    steered: Vec<Queued>,
+    /// How often handling failed since it last worked.
+    failures: u32,
 }
 
 impl Lane {
@@ -130,23 +163,59 @@ impl Lane {
         let (sender, queue) = mpsc::channel(shared.settings.lane_bound.max(1));
         let state = Arc::new(LaneState::default());
         let handle = LaneHandle { queue: sender, state: state.clone(), newest: 0, put_off: VecDeque::new() };
-        (handle, Self { shared, session, queue, state, next: VecDeque::new() })
+        let lane = Self { shared, session, queue, state, next: VecDeque::new(), steered: Vec::new(), failures: 0 };
+        (handle, lane)
     }
 
     /// Handles messages until there are none.
     pub(super) async fn run(mut self) {
-        while let Some(queued) = self.take().await {
+        while let Some(mut queued) = self.take().await {
             let token = self.state.begin(&self.shared.abort);
-            let handled = AssertUnwindSafe(self.handle(queued, token)).catch_unwind().await;
-            self.state.busy.store(0, Ordering::SeqCst);
-            if handled.is_err() {
-                // The delivery was dropped unsettled, so the ledger hands it out again and counts.
+            let handled = AssertUnwindSafe(self.handle(&mut queued, token.clone())).catch_unwind().await;
+            let handled = handled.unwrap_or_else(|_panic| {
                 tracing::error!(session = %self.session, "handling a message panicked");
+                Handled::Failed
+            });
+            match handled {
+                Handled::Done => {
+                    self.failures = 0;
+                    self.steered.clear();
+                }
+                Handled::Blocked => self.hold(queued, &token).await,
+                Handled::Failed => {
+                    queued.attempt = queued.attempt.saturating_add(1);
+                    queued.begun = false;
+                    self.hold(queued, &token).await;
+                }
             }
+            self.state.busy.store(0, Ordering::SeqCst);
             if self.queue.is_empty() {
                 self.state.told.store(false, Ordering::Relaxed);
             }
         }
+    }
+
+    /// Keeps a message that could not be handled for another try, in front of all others. Waits
+    /// longer each time, because a turn that fails late has asked the model already.
+    async fn hold(&mut self, queued: Queued, stopped: &CancellationToken) {
+        let first = if queued.begun { self.shared.settings.full_pause } else { REDELIVERY_DELAY };
+        let pause = first * (1 << self.failures.min(LONGEST_BACK_OFF));
+        self.failures = self.failures.saturating_add(1);
+        for steered in self.steered.drain(..).rev() {
+            self.next.push_front(steered);
+        }
+        let rested = async {
+            tokio::select! {
+                () = stopped.cancelled() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+        };
+        let closes = self.shared.closing.run_until_cancelled(rested).await.is_none();
+        if closes && queued.begun {
+            // Nobody knows how long the fault lasts: restarts meanwhile use up no attempts.
+            settle(&[&queued], &Settle::PutOff(Duration::ZERO)).await;
+        }
+        self.next.push_front(queued);
     }
 
     async fn take(&mut self) -> Option<Queued> {
@@ -163,159 +232,154 @@ impl Lane {
         closing.run_until_cancelled(self.queue.recv()).await.flatten()
     }
 
-    async fn handle(&mut self, queued: Queued, cancel: CancellationToken) {
-        let Queued { number, delivery } = queued;
-        let parsed = commands::parse(&delivery.message.content);
-        if matches!(parsed, Parsed::Command(Command::New)) {
-            return self.begin_anew(delivery).await;
+    async fn handle(&mut self, queued: &mut Queued, cancel: CancellationToken) -> Handled {
+        let command = match self.shared.commands.read(&queued.delivery.message) {
+            Parsed::Command { command, arguments } => Some((command.clone(), arguments.to_owned())),
+            Parsed::Misused(_) | Parsed::Unknown(_) | Parsed::Text => None,
+        };
+        // Who begins anew after stopping does not mean that to be stopped.
+        let follows_stop = command.as_ref().is_some_and(|(command, _)| command.when() == When::InLaneAfterStop);
+        if self.state.was_stopped(queued.number) && !follows_stop {
+            return settle(&[queued], &Settle::Discard("stopped before it began".to_owned())).await;
         }
-        if self.state.was_stopped(number) {
-            return settle(&[delivery], Settle::Discard("stopped before it began".to_owned())).await;
+        if self.is_hopeless(queued).await {
+            return self.give_up(queued).await;
         }
-        if self.is_hopeless(&delivery).await {
-            return self.give_up(delivery).await;
+        if !queued.begun {
+            match queued.delivery.settle(Settle::Begin).await {
+                Ok(()) => queued.begun = true,
+                // A person settled it meanwhile.
+                Err(BusError::Conflict { .. } | BusError::Unknown { .. }) => return Handled::Done,
+                Err(error) => return self.failed(queued, &error.into()).await,
+            }
         }
-        if matches!(parsed, Parsed::Command(Command::Branch)) {
-            return self.branch(delivery).await;
+        match command {
+            Some((command, arguments)) => self.obey(&*command, &arguments, queued, &cancel).await,
+            None => self.turn(queued, cancel).await,
         }
+    }
+
+    async fn turn(&mut self, queued: &Queued, cancel: CancellationToken) -> Handled {
         let shared = self.shared.clone();
-        let observer = Arc::new(BusObserver { shared: shared.clone(), message: delivery.message.clone() });
-        let facts = facts_of(&delivery.message, &self.session);
-        let entry = entry_of(&shared.agent, &delivery.message);
+        let message = &queued.delivery.message;
         let mut steering = LaneSteering {
             agent: &shared.agent,
+            commands: &shared.commands,
             queue: &mut self.queue,
             state: &self.state,
-            taken: Vec::new(),
+            taken: &mut self.steered,
             next: &mut self.next,
         };
         let request = TurnRequest {
-            facts,
-            entry,
-            trace: turn_of(&delivery.message),
-            observer,
+            facts: facts_of(message, &self.session),
+            entry: entry_of(&shared.agent, message),
+            trace: turn_of(message),
+            observer: Arc::new(BusObserver { shared: shared.clone(), message: message.clone() }),
             cancel,
             interrupt: shared.abort.clone(),
             steering: &mut steering,
         };
-        let report = shared.agent.run_turn(request).await;
-        let mut answered = std::mem::take(&mut steering.taken);
-        match report {
-            Ok(report) => {
-                shared.forget_failures(&self.session);
-                answered.insert(0, delivery);
-                self.publish(&answered, report).await;
-            }
+        match shared.agent.run_turn(request).await {
+            Ok(report) => self.publish(queued, report).await,
             // The ledger hands the message out again, and the turn goes on from its journal.
-            Err(AgentError::Interrupted) => drop(delivery),
-            Err(error) => {
-                // What was steered into the turn is journaled or comes again by itself.
-                drop(answered);
-                self.put_off(delivery, &error).await;
-            }
+            Err(AgentError::Interrupted) => Handled::Done,
+            Err(error) => self.failed(queued, &error).await,
         }
     }
 
-    async fn begin_anew(&self, delivery: Delivery<InboundMessage>) {
-        match self.shared.agent.reset(&self.session).await {
-            Ok(()) => self.shared.answer(delivery, "New session started.".to_owned()).await,
-            Err(error) => self.put_off(delivery, &error).await,
-        }
-    }
-
-    async fn branch(&self, delivery: Delivery<InboundMessage>) {
-        match self.shared.agent.branch(&self.session).await {
-            Ok(None) => self.shared.answer(delivery, "There is nothing to copy yet.".to_owned()).await,
-            Ok(Some(copy)) => {
-                let answer = format!(
-                    "This conversation goes on here. A copy of it is {copy}: go on with that at a terminal by\n`nanobot agent -s '{copy}'`"
-                );
-                self.shared.answer(delivery, answer).await;
-            }
-            Err(error) => self.put_off(delivery, &error).await,
+    /// Runs a command of the lane, whose journal may fail like a turn's.
+    async fn obey(
+        &self,
+        command: &dyn Command,
+        arguments: &str,
+        queued: &Queued,
+        cancel: &CancellationToken,
+    ) -> Handled {
+        let delivery = &queued.delivery;
+        match self.shared.act(command, arguments, &self.session, &delivery.message, cancel).await {
+            Ok(reply) => match self.shared.reply(delivery, reply).await {
+                Ok(()) => Handled::Done,
+                Err(error) => self.failed(queued, &error.into()).await,
+            },
+            // The ledger hands the command out again.
+            Err(AgentError::Interrupted) => Handled::Done,
+            Err(error) => self.failed(queued, &error).await,
         }
     }
 
     /// Publishes the visible end of a turn, then settles the messages it answered.
-    async fn publish(&self, answered: &[Delivery<InboundMessage>], report: TurnReport) {
-        if let (Some(text), Some(first)) = (report.visible, answered.first()) {
+    async fn publish(&self, queued: &Queued, report: TurnReport) -> Handled {
+        if let Some(text) = report.visible {
             let key = OutboundKey { turn: report.trace, position: 0 };
             let kind = match report.ended {
                 TurnOutcome::Failed | TurnOutcome::Limited => OutboundKind::Notice,
                 TurnOutcome::Replied | TurnOutcome::Suppressed | TurnOutcome::Stopped => OutboundKind::Final,
             };
-            let mut reply = OutboundMessage::in_reply_to(&first.message, key, kind, text);
+            let mut reply = OutboundMessage::in_reply_to(&queued.delivery.message, key, kind, text);
             reply.completes = report.stream;
             if let Err(error) = self.shared.bus.publish_outbound(reply).await {
                 tracing::error!(%error, session = %self.session, "a reply could not be stored; it is recorded and comes again");
-                return settle(answered, Settle::RetryIn(self.shared.settings.full_pause)).await;
+                return Handled::Blocked;
             }
         }
-        settle(answered, Settle::Ack).await;
+        let answered: Vec<&Queued> = std::iter::once(queued).chain(&self.steered).collect();
+        settle(&answered, &Settle::Ack).await
     }
 
     /// The journal failed: say so once, try again later. A disk that is full or broken may stay so
     /// for long; that is no attempt of the message.
-    async fn put_off(&self, delivery: Delivery<InboundMessage>, error: &AgentError) {
+    async fn failed(&self, queued: &Queued, error: &AgentError) -> Handled {
         let why = chain(error);
         tracing::error!(error = %why, session = %self.session, "a turn could not be recorded");
+        let message = &queued.delivery.message;
         let text = format!("I cannot record our conversation right now ({why}). I keep your message and try again.");
-        let key = OutboundKey { turn: turn_of(&delivery.message), position: NOTICE_POSITION };
+        let key = OutboundKey { turn: turn_of(message), position: NOTICE_POSITION };
         // The ledger takes a key once, so the person reads this once however often it is tried.
-        let notice = OutboundMessage::in_reply_to(&delivery.message, key, OutboundKind::Notice, text.clone());
-        if self.shared.bus.publish_outbound(notice).await.is_err() && delivery.attempt == 1 {
-            self.shared.notice(&delivery.message, &text);
+        let notice = OutboundMessage::in_reply_to(message, key, OutboundKind::Notice, text.clone());
+        if self.shared.bus.publish_outbound(notice).await.is_err() && self.failures == 0 {
+            self.shared.notice(message, &text);
         }
-        let pause = self.shared.pause_after_failure(&self.session);
-        let again = if error.is_transient() { Settle::PutOff(pause) } else { Settle::RetryIn(pause) };
-        settle(&[delivery], again).await;
+        if error.is_transient() { Handled::Blocked } else { Handled::Failed }
     }
 
     /// Whether it was tried too often. Every step that its turn has recorded is worth one more
     /// attempt, so that restarts do not use up those of a turn that gets on.
-    async fn is_hopeless(&self, delivery: &Delivery<InboundMessage>) -> bool {
+    async fn is_hopeless(&self, queued: &Queued) -> bool {
         let attempts = self.shared.settings.attempts;
-        if delivery.attempt <= attempts {
+        if queued.attempt <= attempts {
             return false;
         }
-        let steps = match delivery.message.journal_id() {
+        let steps = match queued.delivery.message.journal_id() {
             Some(id) => self.shared.agent.steps_behind(&self.session, &id).await,
             None => 0,
         };
-        delivery.attempt > attempts.saturating_add(steps)
+        queued.attempt > attempts.saturating_add(steps)
     }
 
-    async fn give_up(&self, delivery: Delivery<InboundMessage>) {
+    async fn give_up(&self, queued: &Queued) -> Handled {
         let text = format!(
             "I tried {} times to handle this message and failed each time, so I put it aside. The log says why.",
             self.shared.settings.attempts
         );
-        let key = OutboundKey { turn: turn_of(&delivery.message), position: 0 };
-        let reply = OutboundMessage::in_reply_to(&delivery.message, key, OutboundKind::Notice, text);
+        let message = &queued.delivery.message;
+        let key = OutboundKey { turn: turn_of(message), position: 0 };
+        let reply = OutboundMessage::in_reply_to(message, key, OutboundKind::Notice, text);
         if let Err(error) = self.shared.bus.publish_outbound(reply).await {
             tracing::error!(%error, session = %self.session, "a notice could not be stored");
         }
-        settle(&[delivery], Settle::Fail("handling it failed repeatedly".to_owned())).await;
+        settle(&[queued], &Settle::Fail("handling it failed repeatedly".to_owned())).await
     }
 }
 
-async fn settle(deliveries: &[Delivery<InboundMessage>], outcome: Settle) {
-    for delivery in deliveries {
-        if let Err(error) = delivery.settle(outcome.clone()).await {
+/// Records one outcome of some messages. What cannot be recorded comes again, and is known by its
+/// journal then.
+async fn settle(messages: &[&Queued], outcome: &Settle) -> Handled {
+    for queued in messages {
+        if let Err(error) = queued.delivery.settle(outcome.clone()).await {
             tracing::error!(%error, "a message could not be settled; it comes again");
         }
     }
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        source = inner.source();
-    }
-    text
+    Handled::Done
 }
 
 fn facts_of(message: &InboundMessage, session: &SessionKey) -> TurnFacts {
@@ -344,9 +408,10 @@ fn entry_of(agent: &Agent, message: &InboundMessage) -> MessageEntry {
 /// everything behind it, waits for the turn's end.
 struct LaneSteering<'a> {
     agent: &'a Agent,
+    commands: &'a CommandTable,
     queue: &'a mut mpsc::Receiver<Queued>,
     state: &'a LaneState,
-    taken: Vec<Delivery<InboundMessage>>,
+    taken: &'a mut Vec<Queued>,
     next: &'a mut VecDeque<Queued>,
 }
 
@@ -354,15 +419,14 @@ struct LaneSteering<'a> {
 impl Steering for LaneSteering<'_> {
     async fn take(&mut self) -> Vec<MessageEntry> {
         let mut entries = Vec::new();
-        while self.next.is_empty() {
-            let Ok(queued) = self.queue.try_recv() else { break };
-            let is_text = commands::parse(&queued.delivery.message.content) == Parsed::Text;
+        while let Some(queued) = self.next.pop_front().or_else(|| self.queue.try_recv().ok()) {
+            let is_text = matches!(self.commands.read(&queued.delivery.message), Parsed::Text);
             if !is_text || self.state.was_stopped(queued.number) {
-                self.next.push_back(queued);
+                self.next.push_front(queued);
                 break;
             }
             entries.push(entry_of(self.agent, &queued.delivery.message));
-            self.taken.push(queued.delivery);
+            self.taken.push(queued);
             self.state.busy.fetch_add(1, Ordering::SeqCst);
         }
         entries

@@ -1,27 +1,29 @@
 //! Takes messages from the bus and puts each where it belongs.
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::task::Poll;
+use std::time::Instant;
 
-use nanobot_bus::{Bus, Delivery, Ledger, Settle};
+use futures_util::FutureExt as _;
+use nanobot_bus::{Bus, BusError, Delivery, Ledger, Settle};
 use nanobot_types::{InboundMessage, OutboundKey, OutboundKind, OutboundMessage, SessionKey, TraceId};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::LoopSettings;
-use super::commands::{self, Command, Parsed, When};
+use super::commands::{Command, CommandContext, CommandReply, CommandTable, Parsed, When};
 use super::lane::{Lane, LaneHandle, Queued};
-use super::pending;
 use crate::{Agent, AgentError};
 
 /// The place of an answer to a command, and of a notice, among the messages of its turn: behind
 /// everything a turn can publish.
 pub(super) const NOTICE_POSITION: u32 = u32::MAX;
 
-/// How often the pause after a failed journal doubles.
-const LONGEST_BACK_OFF: u32 = 6;
+/// Commands that are at work outside of lanes at the same time.
+const COMMANDS_AT_WORK: usize = 16;
 
 /// Routes messages of a bus to turns of an agent, and replies back.
 #[derive(Debug)]
@@ -34,31 +36,46 @@ pub struct AgentLoop {
 pub(super) struct Shared {
     pub(super) agent: Arc<Agent>,
     pub(super) bus: Arc<dyn Bus>,
-    ledger: Arc<dyn Ledger>,
+    pub(super) ledger: Arc<dyn Ledger>,
+    pub(super) commands: CommandTable,
     pub(super) settings: LoopSettings,
     lanes: Mutex<HashMap<SessionKey, LaneHandle>>,
-    /// How often the journals of sessions failed since they last worked.
-    failures: Mutex<HashMap<SessionKey, u32>>,
     tasks: TaskTracker,
+    /// Bounds commands that act beside lanes.
+    at_work: Arc<Semaphore>,
     /// Fires when lanes must begin no further message; what they hold stays in the ledger.
     pub(super) closing: CancellationToken,
     /// Fires when turns must end, a grace after intake stopped.
     pub(super) abort: CancellationToken,
-    started: Instant,
+    pub(super) started: Instant,
 }
 
 impl AgentLoop {
-    /// A loop between an agent and a bus; `ledger` is that bus's.
+    /// A loop between an agent and a bus that understands the built-in commands; `ledger` is that
+    /// bus's.
     #[must_use]
     pub fn new(agent: Arc<Agent>, bus: Arc<dyn Bus>, ledger: Arc<dyn Ledger>, settings: LoopSettings) -> Self {
+        Self::with_commands(agent, bus, ledger, settings, CommandTable::built_in())
+    }
+
+    /// The same with commands of one's own.
+    #[must_use]
+    pub fn with_commands(
+        agent: Arc<Agent>,
+        bus: Arc<dyn Bus>,
+        ledger: Arc<dyn Ledger>,
+        settings: LoopSettings,
+        commands: CommandTable,
+    ) -> Self {
         let shared = Shared {
             agent,
             bus,
             ledger,
+            commands,
             settings,
             lanes: Mutex::default(),
-            failures: Mutex::default(),
             tasks: TaskTracker::new(),
+            at_work: Arc::new(Semaphore::new(COMMANDS_AT_WORK)),
             closing: CancellationToken::new(),
             abort: CancellationToken::new(),
             started: Instant::now(),
@@ -99,51 +116,95 @@ impl AgentLoop {
 impl Shared {
     async fn route(shared: &Arc<Self>, delivery: Delivery<InboundMessage>) {
         let session = delivery.message.session_key();
-        match commands::parse(&delivery.message.content) {
-            Parsed::Command(command) => {
-                if matches!(command, Command::New) {
-                    // The new conversation begins behind whatever still runs, so end that first.
+        let answer = match shared.commands.read(&delivery.message) {
+            Parsed::Command { command, arguments } => match command.when() {
+                When::Now => {
+                    let (command, arguments) = (command.clone(), arguments.to_owned());
+                    return Self::act_now(shared, command, arguments, session, delivery).await;
+                }
+                When::InLane => return Self::enqueue(shared, session, delivery).await,
+                When::InLaneAfterStop => {
+                    // It acts behind whatever still runs, so end that first.
                     shared.stop(&session);
+                    return Self::enqueue(shared, session, delivery).await;
                 }
-                match command.when() {
-                    When::Now => shared.answer_now(command, &session, delivery).await,
-                    When::InLane => Self::enqueue(shared, session, delivery).await,
-                }
-            }
-            Parsed::Unknown(text) => {
-                let answer = format!("There is no command {text}. /help lists the commands.");
-                shared.answer(delivery, answer).await;
-            }
-            Parsed::Text => Self::enqueue(shared, session, delivery).await,
-        }
-    }
-
-    async fn answer_now(&self, command: Command, session: &SessionKey, delivery: Delivery<InboundMessage>) {
-        let answer = match command {
-            Command::Stop => match self.stop(session) {
-                0 => "No active task to stop.".to_owned(),
-                count => format!("Stopped {count} task(s)."),
             },
-            Command::Help => commands::help(),
-            Command::Pending => pending::answer(&*self.ledger, &delivery.message).await,
-            Command::Start => "Hi, I am nanobot. Write to me, or try /help.".to_owned(),
-            Command::Status | Command::New | Command::Branch => self.status(session).await,
+            Parsed::Misused(info) => format!("/{} takes nothing behind it. /help lists the commands.", info.name),
+            Parsed::Unknown(word) => shared.commands.unknown(word),
+            Parsed::Text => return Self::enqueue(shared, session, delivery).await,
         };
-        self.answer(delivery, answer).await;
+        shared.answer(delivery, answer.into()).await;
     }
 
-    /// Publishes an answer that needs no turn, then settles.
-    pub(super) async fn answer(&self, delivery: Delivery<InboundMessage>, text: String) {
-        let key = OutboundKey { turn: turn_of(&delivery.message), position: 0 };
-        let reply = OutboundMessage::in_reply_to(&delivery.message, key, OutboundKind::Final, text);
-        let published = self.bus.publish_outbound(reply).await;
-        let settled = match published {
-            Ok(_) => delivery.settle(Settle::Ack).await,
-            Err(_) => delivery.settle(Settle::RetryIn(self.settings.full_pause)).await,
-        };
-        if let Err(error) = settled {
-            tracing::error!(%error, "an answered command could not be settled");
+    /// Begins a command at once, before anything else is routed; what it has to wait for, it waits
+    /// for beside the pump.
+    async fn act_now(
+        shared: &Arc<Self>,
+        command: Arc<dyn Command>,
+        arguments: String,
+        session: SessionKey,
+        delivery: Delivery<InboundMessage>,
+    ) {
+        let Ok(permit) = shared.at_work.clone().acquire_owned().await else { return };
+        let own = shared.clone();
+        let mut acting = Box::pin(async move {
+            let _permit = permit;
+            let done = own.act(&*command, &arguments, &session, &delivery.message, &own.abort).await;
+            let reply = done.unwrap_or_else(|error| {
+                let error: &dyn std::error::Error = &error;
+                tracing::error!(error, session = %session, command = command.info().name, "a command failed");
+                format!("That does not work now: {}.", chain(error)).into()
+            });
+            own.answer(delivery, reply).await;
+        });
+        if std::future::poll_fn(|context| Poll::Ready(acting.as_mut().poll(context))).await.is_pending() {
+            shared.tasks.spawn(acting);
         }
+    }
+
+    /// Runs a command. One that panics says so.
+    ///
+    /// # Errors
+    /// The command's.
+    pub(super) async fn act(
+        &self,
+        command: &dyn Command,
+        arguments: &str,
+        session: &SessionKey,
+        message: &InboundMessage,
+        cancel: &CancellationToken,
+    ) -> Result<CommandReply, AgentError> {
+        let context = CommandContext { message, session, arguments, cancel, shared: self };
+        let acted = AssertUnwindSafe(command.run(&context)).catch_unwind().await;
+        acted.unwrap_or_else(|_| {
+            tracing::error!(session = %session, command = command.info().name, "a command panicked");
+            Ok("That command failed. The log says why.".into())
+        })
+    }
+
+    /// Answers a message that needs no turn; what cannot be stored now is tried again.
+    async fn answer(&self, delivery: Delivery<InboundMessage>, reply: CommandReply) {
+        if self.reply(&delivery, reply).await.is_err()
+            && let Err(error) = delivery.settle(Settle::RetryIn(self.settings.full_pause)).await
+        {
+            tracing::error!(%error, "a command that could not be answered comes again");
+        }
+    }
+
+    /// Publishes an answer that needs no turn, then settles; what follows the answer follows when
+    /// both are done for good.
+    ///
+    /// # Errors
+    /// When the answer is not stored; nothing is settled then.
+    pub(super) async fn reply(&self, delivery: &Delivery<InboundMessage>, reply: CommandReply) -> Result<(), BusError> {
+        let key = OutboundKey { turn: turn_of(&delivery.message), position: 0 };
+        let answer = OutboundMessage::in_reply_to(&delivery.message, key, OutboundKind::Final, reply.text);
+        self.bus.publish_outbound(answer).await?;
+        match delivery.settle(Settle::Ack).await {
+            Ok(()) => reply.then.into_iter().for_each(|then| then()),
+            Err(error) => tracing::error!(%error, "an answered command could not be settled"),
+        }
+        Ok(())
     }
 
     /// Puts a message into its lane; a lane that is full leaves it in the ledger.
@@ -167,24 +228,9 @@ impl Shared {
     }
 
     /// Stops the turn of a session and discards what waits behind it; how many messages that is.
-    fn stop(&self, session: &SessionKey) -> usize {
+    pub(super) fn stop(&self, session: &SessionKey) -> usize {
         let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         lanes.get(session).map_or(0, LaneHandle::stop)
-    }
-
-    /// How long to wait after a journal failed: longer each time, because a turn that fails late
-    /// has asked the model already.
-    pub(super) fn pause_after_failure(&self, session: &SessionKey) -> Duration {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = failures.entry(session.clone()).or_default();
-        let pause = self.settings.full_pause * (1 << (*count).min(LONGEST_BACK_OFF));
-        *count += 1;
-        pause
-    }
-
-    /// A journal works again.
-    pub(super) fn forget_failures(&self, session: &SessionKey) {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner).remove(session);
     }
 
     /// Tells a chat something that may be lost.
@@ -193,14 +239,10 @@ impl Shared {
         self.bus.offer(OutboundMessage::in_reply_to(message, key, OutboundKind::Progress, text.to_owned()));
     }
 
-    async fn status(&self, session: &SessionKey) -> String {
-        let running = self.lanes.lock().unwrap_or_else(PoisonError::into_inner).len();
-        let minutes = self.started.elapsed().as_secs() / 60;
-        let of_session = self.agent.describe(session).await;
-        format!(
-            "🐈 nanobot {}\n{of_session}\nActive sessions: {running}\nUptime: {minutes} min",
-            env!("CARGO_PKG_VERSION")
-        )
+    /// Messages that are at work or wait, over all lanes.
+    pub(super) fn active_tasks(&self) -> usize {
+        let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        lanes.values().map(LaneHandle::count).sum()
     }
 
     /// Removes a lane that has nothing left and awaits nothing.
@@ -217,4 +259,16 @@ impl Shared {
 /// The name of the turn a message begins: the same after a restart when the message has an id.
 pub(super) fn turn_of(message: &InboundMessage) -> TraceId {
     message.journal_id().map_or_else(|| TraceId::from("unnamed"), |id| TraceId::from(id.as_str()))
+}
+
+/// An error with everything that led to it.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        source = inner.source();
+    }
+    text
 }

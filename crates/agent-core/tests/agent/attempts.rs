@@ -49,7 +49,11 @@ async fn live(world: &World, bus: &Arc<MemoryBus>, requests: usize) {
 }
 
 fn hello() -> InboundMessage {
-    InboundMessage { id: Some("a".into()), ..InboundMessage::text("telegram", "u", "1", "hello") }
+    hello_of("a", "hello")
+}
+
+fn hello_of(id: &str, text: &str) -> InboundMessage {
+    InboundMessage { id: Some(id.into()), ..InboundMessage::text("telegram", "u", "1", text) }
 }
 
 #[tokio::test]
@@ -98,4 +102,57 @@ async fn a_turn_that_never_gets_on_is_given_up() {
     task.await.unwrap();
     let failed = bus.list(Queue::Inbound, LedgerFilter::All, 9).await.unwrap();
     assert_eq!(failed.iter().map(|entry| entry.state).collect::<Vec<_>>(), [EntryState::Failed]);
+}
+
+#[tokio::test]
+async fn what_waits_behind_a_message_that_ends_the_process_loses_no_attempt() {
+    let world = World::new(ScriptedProvider::answering(|request| {
+        let poison = request.transcript.messages().iter().any(|message| message.text().contains("poison"));
+        if poison { Reply::hang() } else { Reply::text("fine") }
+    }));
+    let bus = Arc::new(MemoryBus::new());
+    bus.publish_inbound(hello_of("a", "poison")).await.unwrap();
+    bus.publish_inbound(hello_of("b", "/branch")).await.unwrap();
+    bus.publish_inbound(hello_of("c", "hello")).await.unwrap();
+    for life in 1..=SETTINGS.attempts as usize {
+        live(&world, &bus, life).await;
+    }
+    let attempts: Vec<u32> =
+        bus.list(Queue::Inbound, LedgerFilter::Open, 9).await.unwrap().iter().rev().map(|e| e.attempts).collect();
+    assert_eq!(attempts, [SETTINGS.attempts, 0, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_panics_is_parked_and_not_overtaken() {
+    let world = World::new(ScriptedProvider::answering(|request| {
+        let said = request.transcript.messages().iter().rev().find(|message| message.role() == "user").unwrap().text();
+        assert!(!said.contains("poison"), "as wanted");
+        Reply::text(format!("re: {}", said.lines().next().unwrap()))
+    }));
+    let bus = Arc::new(MemoryBus::new());
+    let mut out = bus.outbound(&"telegram".into()).await.unwrap();
+    for (id, text) in [("a", "poison"), ("b", "/branch"), ("c", "hello")] {
+        bus.publish_inbound(hello_of(id, text)).await.unwrap();
+    }
+    let settings = LoopSettings { attempts: 3, ..SETTINGS };
+    let agent_loop = AgentLoop::new(world.agent(), bus.clone(), bus.clone(), settings);
+    let cancel = CancellationToken::new();
+    let stop = cancel.clone();
+    let task = TaskTracker::new().spawn(async move { agent_loop.run(stop).await.unwrap() });
+    let mut told = Vec::new();
+    while told.len() < 3 {
+        let delivery = out.next().await.unwrap();
+        delivery.settle(Settle::Ack).await.unwrap();
+        if delivery.message.kind.is_durable() {
+            told.push(delivery.message.content.split('.').next().unwrap().to_owned());
+        }
+    }
+    let parked = "I tried 3 times to handle this message and failed each time, so I put it aside";
+    assert_eq!(told[0], parked);
+    assert_eq!(told[2], "re: hello");
+    cancel.cancel();
+    task.await.unwrap();
+    let entries = bus.list(Queue::Inbound, LedgerFilter::All, 9).await.unwrap();
+    let ends: Vec<_> = entries.iter().rev().map(|entry| (entry.state, entry.attempts)).collect();
+    assert_eq!(ends, [(EntryState::Failed, 3), (EntryState::Answered, 1), (EntryState::Answered, 1)]);
 }

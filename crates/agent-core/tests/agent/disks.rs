@@ -56,3 +56,28 @@ async fn a_message_on_a_failing_disk_is_answered_once_when_it_works_again() {
         assert!(from > 20, "{fault:?}: every operation of the turn fails once, not only {from}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_after_the_disk_works_again_does_not_overtake_what_waits() {
+    let disk = FaultyDisk::new(Arc::new(MemoryDisk::new()));
+    let mut world = World::new(ScriptedProvider::answering(|request| {
+        let said = request.transcript.messages().iter().rev().find(|message| message.role() == "user");
+        Reply::text(format!("re: {}", said.unwrap().text().lines().next().unwrap()))
+    }));
+    world.sessions = Arc::new(JsonlStore::on(Arc::new(disk.clone()), SessionPaths::only("/workspace/sessions")));
+    let mut running = Running::start(&world).await;
+    disk.fail(Fault::ALL[0], 0, u64::MAX);
+    running.say("1", "a", "first").await;
+    assert!(running.reply().await.contains("cannot record"));
+    // It rests now, and the disk recovers before it is tried again.
+    disk.clear();
+    running.say("1", "b", "second").await;
+    running.say("2", "c", "elsewhere").await;
+    assert_eq!(running.reply().await, "re: elsewhere", "other sessions do not wait for it");
+    assert_eq!(running.reply().await, "re: second");
+    running.say("1", "d", "/status").await;
+    assert!(running.reply().await.contains("Session telegram:1"), "answered once");
+    running.stop().await;
+    let log = world.log("telegram:1").await;
+    assert_eq!(log, ["user: first", "user: second", "assistant: re: second", "end: Replied"]);
+}

@@ -83,8 +83,9 @@ impl<T: Queued> Table<T> {
         })?;
         entry.out = serial();
         entry.due = None;
-        let handout = Handout { entry: number, serial: entry.out };
-        Some((handout, entry.message.clone(), entry.standing.hand_out()))
+        let progress = entry.standing.hand_out();
+        let handout = Handout { entry: number, serial: entry.out, attempt: progress.attempt };
+        Some((handout, entry.message.clone(), progress))
     }
 
     /// When the next waiting entry of a consumer comes due.
@@ -102,7 +103,7 @@ impl<T: Queued> Table<T> {
             return Err(self.refusal(number));
         };
         let stale = entry.out != handout.serial;
-        if (stale && !outcome.is_terminal()) || !entry.standing.settle(T::QUEUE, outcome) {
+        if (stale && !outcome.is_terminal()) || !entry.standing.settle(T::QUEUE, outcome, handout.attempt) {
             return Err(self.refusal(number));
         }
         if let Some(delay) = outcome.comes_again_in() {

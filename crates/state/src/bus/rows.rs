@@ -96,12 +96,14 @@ pub(super) fn hand_out<T: Queued>(
                 let progress = row.standing.hand_out();
                 row.out = serial();
                 store(connection, entry, &row)?;
-                return Ok(Some((Handout { entry, serial: row.out }, message, progress)));
+                let handout = Handout { entry, serial: row.out, attempt: progress.attempt };
+                return Ok(Some((handout, message, progress)));
             }
             Err(error) => {
                 tracing::error!(entry, error = &error as &dyn std::error::Error, "a stored message cannot be read");
                 let why = Settle::Fail(format!("the stored message cannot be read: {error}"));
-                if !row.standing.settle(T::QUEUE, &why) {
+                let Progress { attempt, .. } = row.standing.hand_out();
+                if !row.standing.settle(T::QUEUE, &why, attempt) {
                     break;
                 }
                 row.close(now);
@@ -144,7 +146,7 @@ pub(super) fn settle(
     };
     let before = row.clone();
     let stale = row.out != handout.serial;
-    if (stale && !outcome.is_terminal()) || !row.standing.settle(queue, outcome) {
+    if (stale && !outcome.is_terminal()) || !row.standing.settle(queue, outcome, handout.attempt) {
         return Ok(Err(conflict(entry, row.standing.state)));
     }
     if let Some(due) = due {

@@ -36,6 +36,7 @@ pub async fn bus<B: WholeBus>(make: impl AsyncFn() -> anyhow::Result<B>) -> anyh
     redelivery::one_live_consumer(&make().await?).await.context("one live consumer")?;
     redelivery::dropped_deliveries_return(&make().await?).await.context("dropped deliveries return")?;
     redelivery::retries_wait(&make().await?).await.context("retries wait")?;
+    redelivery::attempts(&make().await?).await.context("attempts are what was begun")?;
     redelivery::doubt(&make().await?).await.context("doubt")?;
     redelivery::earlier_holders(&make().await?).await.context("earlier holders")?;
     lossy::offers_keep_their_place(&make().await?).await.context("offers keep their place")?;

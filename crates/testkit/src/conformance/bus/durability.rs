@@ -22,11 +22,13 @@ pub(super) async fn inbound_survives<B: WholeBus>(
     first.context("a first")?.ack().await?;
     second.context("a second")?.settle(Settle::RetryIn(Duration::ZERO)).await?;
     third.context("a third")?.settle(Settle::Fail("no".to_owned())).await?;
+    let fourth = held.next().context("a fourth")?;
+    fourth.settle(Settle::Begin).await?;
     let before = bus.list(Queue::Inbound, LedgerFilter::All, 10).await?;
     let settled = |entries: Vec<nanobot_bus::LedgerEntry>| -> Vec<_> {
         entries.into_iter().filter(|entry| !entry.state.is_open()).collect()
     };
-    drop((held, subscription));
+    drop((fourth, held, subscription));
 
     let bus = reopen(bus).await?;
     for message in &messages {
@@ -38,11 +40,13 @@ pub(super) async fn inbound_survives<B: WholeBus>(
     let mut found = Vec::new();
     for _ in 0..3 {
         let delivery = next(&mut subscription).await?;
-        found.push((delivery.message.clone(), delivery.in_doubt));
+        found.push((delivery.message.clone(), delivery.attempt, delivery.in_doubt));
         delivery.ack().await?;
     }
-    let open: Vec<_> = [1, 3, 4].into_iter().filter_map(|n| messages.get(n).cloned()).map(|m| (m, false)).collect();
-    same("what was not settled comes back, in order", &found, &open)?;
+    let attempts = [(1, 2), (3, 2), (4, 1)];
+    let open: Vec<_> =
+        attempts.into_iter().filter_map(|(n, attempt)| Some((messages.get(n)?.clone(), attempt, false))).collect();
+    same("what was not settled comes back, in order, with what was tried counted", &found, &open)?;
     let marker = said("marker");
     bus.publish_inbound(marker.clone()).await?;
     let held = hold(&mut subscription, 1).await?;
@@ -79,9 +83,9 @@ pub(super) async fn outbound_survives<B: WholeBus>(
     }
     let mut subscription = bus.outbound(&channel()).await?;
     let held = hold(&mut subscription, 3).await?;
-    let mut open = [1, 2, 4].into_iter().filter_map(|n| messages.get(n).cloned()).map(|m| Seen::again(m, 2));
-    let begun = open.next().map(|seen| Seen { in_doubt: true, ..seen });
-    let partly = open.next().map(|seen| Seen { in_doubt: true, parts_sent: 1, ..seen });
+    let mut open = [1, 2, 4].into_iter().filter_map(|n| messages.get(n).cloned()).map(Seen::first);
+    let begun = open.next().map(|seen| Seen { attempt: 2, in_doubt: true, ..seen });
+    let partly = open.next().map(|seen| Seen { attempt: 2, in_doubt: true, parts_sent: 1, ..seen });
     let expected: Vec<_> = begun.into_iter().chain(partly).chain(open).collect();
     same("what was begun is in doubt, what was not is not", &all_seen(&held), &expected)?;
     let mut states: Vec<_> = bus.list(Queue::Outbound, LedgerFilter::All, 10).await?;
