@@ -24,7 +24,8 @@ pub use agent_loop::{
     AgentLoop, Command, CommandContext, CommandReply, CommandTable, DuplicateCommand, LoopSettings, When,
 };
 pub use engine::{
-    Answered, Journal, Progress, RequestWatch, Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnOutcome, TurnResult,
+    Answered, Journal, Progress, RequestWatch, Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnOutcome,
+    TurnResult,
 };
 pub use error::AgentError;
 pub use message_tool::{MessageTool, Outbox, OutboxError};

@@ -26,8 +26,8 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 pub use direct::DirectRequest;
-pub use usage::UsageReport;
 pub(crate) use direct::NoSteering;
+pub use usage::UsageReport;
 
 use crate::engine::{Progress, Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnOutcome, TurnResult};
 use crate::prefix::{LogFacts, PrefixWatch};
@@ -240,7 +240,7 @@ impl Agent {
         let mut steering = FreshSteering::new(request.steering, taken);
         let session = &request.facts.session;
         let epoch = self.context.epoch(session, said.for_context()).await;
-        let mut requests = self.prefixes.turn(session, &said, &epoch, !self.context.is_cold(said.silent)).await;
+        let mut requests = self.prefixes.turn(session, &said, &epoch).await;
         let io = TurnIo {
             facts: &request.facts,
             system: epoch.prompt.text().clone(),

@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::commands::{Command, CommandTable, Parsed, When};
 use super::pump::{NOTICE_POSITION, Shared, chain, turn_of};
 use crate::engine::{Steering, TurnFacts};
+use crate::subagent::{is_note, reported_by};
 use crate::{Agent, AgentError, Observer, Signal, TurnReport, TurnRequest};
 
 /// How often the pause after a failure doubles.
@@ -102,6 +103,12 @@ impl LaneHandle {
         self.put_off.extend(id.filter(|id| !self.put_off.contains(id)));
     }
 
+    /// How many lanes' worth of messages were put off: those at the end of them need not come again
+    /// before there can be room for them.
+    pub(super) fn lanes_behind(&self) -> u32 {
+        u32::try_from(self.put_off.len() / self.queue.max_capacity()).unwrap_or(u32::MAX)
+    }
+
     /// Whether messages that found no room have yet to come again.
     pub(super) fn awaits_more(&self) -> bool {
         !self.put_off.is_empty()
@@ -179,7 +186,8 @@ impl Lane {
             match handled {
                 Handled::Done => {
                     self.failures = 0;
-                    self.steered.clear();
+                    self.shared.note_settled(&queued.delivery.message);
+                    self.steered.drain(..).for_each(|steered| self.shared.note_settled(&steered.delivery.message));
                 }
                 Handled::Blocked => self.hold(queued, &token).await,
                 Handled::Failed => {
@@ -239,10 +247,12 @@ impl Lane {
         };
         // Who begins anew after stopping does not mean that to be stopped.
         let follows_stop = command.as_ref().is_some_and(|(command, _)| command.when() == When::InLaneAfterStop);
-        if self.state.was_stopped(queued.number) && !follows_stop {
+        let was_stopped = self.state.was_stopped(queued.number) && !follows_stop;
+        let brings_result = reported_by(&queued.delivery.message).is_some();
+        if was_stopped && !brings_result {
             return settle(&[queued], &Settle::Discard("stopped before it began".to_owned())).await;
         }
-        if self.is_hopeless(queued).await {
+        if self.shared.is_hopeless(&queued.delivery.message, queued.attempt).await {
             return self.give_up(queued).await;
         }
         if !queued.begun {
@@ -254,6 +264,8 @@ impl Lane {
             }
         }
         match command {
+            // A result is not lost because a person wants to hear nothing more now.
+            None if is_note(&queued.delivery.message) || was_stopped => self.note(queued).await,
             Some((command, arguments)) => self.obey(&*command, &arguments, queued, &cancel).await,
             None => self.turn(queued, cancel).await,
         }
@@ -283,6 +295,17 @@ impl Lane {
             Ok(report) => self.publish(queued, report).await,
             // The ledger hands the message out again, and the turn goes on from its journal.
             Err(AgentError::Interrupted) => Handled::Done,
+            Err(error) => self.failed(queued, &error).await,
+        }
+    }
+
+    /// Records a message without asking a model: the next turn will know of it.
+    async fn note(&self, queued: &Queued) -> Handled {
+        let message = &queued.delivery.message;
+        let (facts, entry) = (facts_of(message, &self.session), entry_of(&self.shared.agent, message));
+        let noted = self.shared.agent.conclude(&facts, entry, turn_of(message), TurnOutcome::Stopped, None).await;
+        match noted {
+            Ok(_) => settle(&[queued], &Settle::Ack).await,
             Err(error) => self.failed(queued, &error).await,
         }
     }
@@ -342,20 +365,6 @@ impl Lane {
         if error.is_transient() { Handled::Blocked } else { Handled::Failed }
     }
 
-    /// Whether it was tried too often. Every step that its turn has recorded is worth one more
-    /// attempt, so that restarts do not use up those of a turn that gets on.
-    async fn is_hopeless(&self, queued: &Queued) -> bool {
-        let attempts = self.shared.settings.attempts;
-        if queued.attempt <= attempts {
-            return false;
-        }
-        let steps = match queued.delivery.message.journal_id() {
-            Some(id) => self.shared.agent.steps_behind(&self.session, &id).await,
-            None => 0,
-        };
-        queued.attempt > attempts.saturating_add(steps)
-    }
-
     async fn give_up(&self, queued: &Queued) -> Handled {
         let text = format!(
             "I tried {} times to handle this message and failed each time, so I put it aside. The log says why.",
@@ -388,6 +397,7 @@ fn facts_of(message: &InboundMessage, session: &SessionKey) -> TurnFacts {
         channel: message.channel.clone(),
         chat_id: message.chat_id.clone(),
         message_id: message.id.clone(),
+        sender: Some(message.sender_id.clone()),
         delivery: message.delivery.clone(),
         metadata: message.metadata.clone(),
         origin: message.origin.clone(),

@@ -8,6 +8,7 @@
 mod commands;
 mod lane;
 mod pump;
+mod subagent;
 
 use std::time::Duration;
 

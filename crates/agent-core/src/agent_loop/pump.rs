@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 use super::LoopSettings;
 use super::commands::{Command, CommandContext, CommandReply, CommandTable, Parsed, When};
 use super::lane::{Lane, LaneHandle, Queued};
-use crate::{Agent, AgentError};
+use crate::{Agent, AgentError, SubagentTask};
 
 /// The place of an answer to a command, and of a notice, among the messages of its turn: behind
 /// everything a turn can publish.
@@ -40,7 +40,7 @@ pub(super) struct Shared {
     pub(super) commands: CommandTable,
     pub(super) settings: LoopSettings,
     lanes: Mutex<HashMap<SessionKey, LaneHandle>>,
-    tasks: TaskTracker,
+    pub(super) tasks: TaskTracker,
     /// Bounds commands that act beside lanes.
     at_work: Arc<Semaphore>,
     /// Fires when lanes must begin no further message; what they hold stays in the ledger.
@@ -115,6 +115,9 @@ impl AgentLoop {
 
 impl Shared {
     async fn route(shared: &Arc<Self>, delivery: Delivery<InboundMessage>) {
+        if let Some(task) = SubagentTask::of(&delivery.message) {
+            return Self::take_task(shared, task, delivery).await;
+        }
         let session = delivery.message.session_key();
         let answer = match shared.commands.read(&delivery.message) {
             Parsed::Command { command, arguments } => match command.when() {
@@ -125,7 +128,7 @@ impl Shared {
                 When::InLane => return Self::enqueue(shared, session, delivery).await,
                 When::InLaneAfterStop => {
                     // It acts behind whatever still runs, so end that first.
-                    shared.stop(&session);
+                    shared.abandon(&session);
                     return Self::enqueue(shared, session, delivery).await;
                 }
             },
@@ -216,19 +219,48 @@ impl Shared {
                 shared.tasks.spawn(lane.run());
                 handle
             });
-            lane.offer(delivery).map(|delivery| (delivery, lane.first_refusal()))
+            lane.offer(delivery).map(|delivery| (delivery, lane.first_refusal(), lane.lanes_behind()))
         };
-        let Some((delivery, first)) = refused else { return };
+        let Some((delivery, first, behind)) = refused else { return };
         if first {
             shared.notice(&delivery.message, "I am still at work here. Your further messages wait their turn.");
         }
-        if let Err(error) = delivery.settle(Settle::PutOff(shared.settings.full_pause)).await {
+        let pause = shared.settings.full_pause.saturating_mul(behind.saturating_add(1));
+        if let Err(error) = delivery.settle(Settle::PutOff(pause)).await {
             tracing::error!(%error, session = %session, "a message that waits could not be put off");
         }
     }
 
-    /// Stops the turn of a session and discards what waits behind it; how many messages that is.
+    /// Whether a message was tried too often. Every step that its turn has recorded is worth one
+    /// more attempt, so that restarts do not use up those of a turn that gets on.
+    pub(super) async fn is_hopeless(&self, message: &InboundMessage, attempt: u32) -> bool {
+        let attempts = self.settings.attempts;
+        if attempt <= attempts {
+            return false;
+        }
+        let steps = match message.journal_id() {
+            Some(id) => self.agent.steps_behind(&message.session_key(), &id).await,
+            None => 0,
+        };
+        attempt > attempts.saturating_add(steps)
+    }
+
+    /// Stops the turn of a session and its subagents, and discards what waits behind it; how many
+    /// messages and subagents that is.
     pub(super) fn stop(&self, session: &SessionKey) -> usize {
+        let subagents = self.agent.subagents().map_or(0, |subagents| subagents.stop_session(session));
+        self.stop_lane(session) + subagents
+    }
+
+    /// The same, and nothing of it reaches what follows in that session.
+    fn abandon(&self, session: &SessionKey) {
+        if let Some(subagents) = self.agent.subagents() {
+            subagents.abandon_session(session);
+        }
+        self.stop_lane(session);
+    }
+
+    fn stop_lane(&self, session: &SessionKey) -> usize {
         let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         lanes.get(session).map_or(0, LaneHandle::stop)
     }

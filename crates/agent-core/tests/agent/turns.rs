@@ -165,6 +165,7 @@ async fn run_steered(agent: &Agent, steering: &mut dyn Steering) -> (TurnOutcome
         channel: "telegram".into(),
         chat_id: "1".into(),
         message_id: Some("9".into()),
+        sender: None,
         delivery: DeliveryContext::default(),
         metadata: Map::new(),
         origin: Origin::User,

@@ -10,7 +10,7 @@ use nanobot_agent_core::{
     replay_session,
 };
 use nanobot_bus::EventFeed;
-use nanobot_context::{ContextBuilder, ContextSettings};
+use nanobot_context::{ContextBuilder, ContextSettings, Purpose};
 use nanobot_guard::{PathPolicy, PathRules};
 use nanobot_memory::MarkdownStore;
 use nanobot_provider::{Candidate, Generation, ProviderRouter, RetryPolicy};
@@ -107,18 +107,27 @@ impl World {
 
     /// A new agent over what the world holds, as after a restart.
     pub(crate) fn agent(&self) -> Arc<Agent> {
+        Arc::new(Agent::new(self.parts(self.registry(), Purpose::Assistant), self.settings()))
+    }
+
+    pub(crate) fn settings(&self) -> AgentSettings {
+        AgentSettings { options: self.options.clone(), ..AgentSettings::default() }
+    }
+
+    /// What an agent with these tools is made of.
+    pub(crate) fn parts(&self, registry: Registry, purpose: Purpose) -> AgentParts {
         let candidate =
             Candidate { provider: self.provider.clone(), model: "model".into(), generation: Generation::default() };
         let policy = RetryPolicy { pauses: vec![Duration::from_millis(1)], ..RetryPolicy::default() };
         let memory = Arc::new(MarkdownStore::new(self.workspace.path().join("memory")));
-        let parts = AgentParts {
+        let settings = ContextSettings { purpose, ..ContextSettings::new(self.workspace.path()) };
+        AgentParts {
             router: Arc::new(ProviderRouter::new([candidate], policy)),
-            registry: Arc::new(self.registry()),
+            registry: Arc::new(registry),
             sessions: self.sessions.clone(),
-            context: Arc::new(ContextBuilder::new(ContextSettings::new(self.workspace.path()), memory)),
+            context: Arc::new(ContextBuilder::new(settings, memory)),
             events: EventFeed::new(),
-        };
-        Arc::new(Agent::new(parts, AgentSettings { options: self.options.clone(), ..AgentSettings::default() }))
+        }
     }
 
     /// Replays a session against this world's tools and options.

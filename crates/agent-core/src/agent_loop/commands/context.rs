@@ -45,7 +45,8 @@ impl<'a> CommandContext<'a> {
         &self.shared.commands
     }
 
-    /// Stops the session's turn and discards what waits behind it; how many messages that is.
+    /// Stops the session's turn and its subagents and discards what waits behind it; how many
+    /// messages and subagents that is.
     #[must_use]
     pub fn stop(&self) -> usize {
         self.shared.stop(self.session)

@@ -5,6 +5,7 @@
 //! [built-in ones](CommandTable::built_in). Only people give commands: what a job or a helper says
 //! is never read as one.
 
+mod agents;
 mod basics;
 mod context;
 mod nearest;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nanobot_types::{CommandInfo, InboundMessage, Origin};
 
 use super::nearest::nearest;
-use super::{Command, basics, pending};
+use super::{Command, agents, basics, pending};
 
 /// Two commands with one name.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +28,7 @@ impl CommandTable {
         let mut commands: Vec<Arc<dyn Command>> = vec![Arc::new(basics::New), Arc::new(basics::Stop)];
         commands.push(Arc::new(basics::Status));
         commands.push(Arc::new(basics::Branch));
+        commands.push(Arc::new(agents::Agents));
         commands.push(Arc::new(pending::Pending));
         commands.push(Arc::new(basics::Help));
         commands.push(Arc::new(basics::Start));
