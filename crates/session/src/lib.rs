@@ -19,6 +19,7 @@ mod paths;
 mod replay;
 mod rewind;
 mod scan;
+mod search;
 mod slots;
 mod state;
 mod store;
@@ -35,4 +36,7 @@ pub use jsonl::JsonlStore;
 pub use paths::SessionPaths;
 pub use replay::{OpenTurn, Recorded, Replay, replay};
 pub use rewind::rewind;
+pub use search::{
+    AUDIENCE, SearchedLine, SessionHit, SessionReach, SessionSearch, SessionSearchError, session_files, session_of,
+};
 pub use store::{ReadFrom, SessionInfo, SessionStore, SessionView};

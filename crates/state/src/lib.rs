@@ -6,14 +6,18 @@
 //! ([`StateDb`]). The bus on top ([`SqliteBus`]) keeps its entries in a table and nothing in
 //! memory but what its consumers hold. Who may open the file is decided by the lock of the home
 //! ([`HomeLock`]), not here.
+//!
+//! [`SearchIndex`] is a file of its own: a cache over memory and conversations.
 
 mod bus;
 mod clock;
 mod database;
 mod error;
 mod home_lock;
+mod index;
 
 pub use bus::SqliteBus;
-pub use database::StateDb;
+pub use database::{StateDb, Survives};
 pub use error::StateError;
 pub use home_lock::HomeLock;
+pub use index::SearchIndex;

@@ -12,6 +12,8 @@ mod kill;
 mod lock;
 #[path = "state/retention.rs"]
 mod retention;
+#[path = "state/search.rs"]
+mod search;
 
 use std::path::Path;
 

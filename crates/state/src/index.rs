@@ -1,0 +1,147 @@
+//! The search over memory and conversations.
+//!
+//! Decision: the index is a file of its own beside the state database, and only a cache: it may be
+//! deleted at any moment, and one that is damaged or of another version is begun anew. Nothing
+//! tells it of changes. A search looks first at which files have changed, by their stamps, and
+//! reads of those that only grew what is new; so it is right whoever wrote them, and costs nothing
+//! until somebody searches. It holds words and places, no texts: excerpts are read from the files.
+
+mod database;
+mod excerpt;
+mod lines;
+mod query;
+mod sync;
+mod terms;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use nanobot_memory::{MemoryError, MemoryFolders, MemoryHit, MemorySearch, Scope};
+use nanobot_session::{Seq, SessionHit, SessionPaths, SessionReach, SessionSearch, SessionSearchError};
+use rusqlite::Connection;
+
+use database::Family;
+use query::{Found, Place, Within};
+
+/// The most hits of one search.
+const MOST_HITS: usize = 100;
+
+/// A search over the memory and the conversations of one workspace. Nothing is opened before the
+/// first search. Clones share it.
+#[derive(Clone, Debug)]
+pub struct SearchIndex {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    path: PathBuf,
+    memory: MemoryFolders,
+    sessions: SessionPaths,
+    connection: Mutex<Option<Connection>>,
+}
+
+impl SearchIndex {
+    /// An index in the file `path` over these folders.
+    #[must_use]
+    pub fn new(path: impl Into<PathBuf>, memory: MemoryFolders, sessions: SessionPaths) -> Self {
+        let shared = Shared { path: path.into(), memory, sessions, connection: Mutex::default() };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Runs file work on a thread that may block.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Shared) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, Box<dyn std::error::Error + Send + Sync>> {
+        let shared = self.shared.clone();
+        Ok(tokio::task::spawn_blocking(move || work(&shared)).await??)
+    }
+}
+
+impl Shared {
+    /// Brings the folders up to date and asks. A damaged index is begun anew, once.
+    fn ask(
+        &self,
+        family: Family,
+        folders: &[PathBuf],
+        query: &str,
+        within: &Within,
+        limit: usize,
+    ) -> rusqlite::Result<Vec<Found>> {
+        let terms = terms::asked(query);
+        if terms.is_empty() || limit == 0 {
+            return Ok(Vec::new());
+        }
+        let mut slot = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let ask = |slot: &mut Option<Connection>| {
+            let mut connection = match slot.take() {
+                Some(connection) => connection,
+                None => database::open(&self.path)?,
+            };
+            for folder in folders {
+                sync::bring_up_to_date(&mut connection, family, folder)?;
+            }
+            let places = query::places(&connection, family, &terms, within, limit.min(MOST_HITS))?;
+            *slot = Some(connection);
+            Ok(places)
+        };
+        let places = match ask(&mut slot) {
+            Err(error) if database::is_damaged(&error) => {
+                tracing::info!(%error, "the search index is begun anew");
+                database::remove(&self.path);
+                ask(&mut slot)?
+            }
+            asked => asked?,
+        };
+        drop(slot);
+        Ok(excerpt::of_places(places, &terms, limit.min(MOST_HITS)))
+    }
+}
+
+#[async_trait]
+impl MemorySearch for SearchIndex {
+    async fn search(&self, scopes: &[Scope], query: &str, limit: usize) -> Result<Vec<MemoryHit>, MemoryError> {
+        let folders = scopes.iter().map(|scope| self.shared.memory.of(scope)).collect::<Result<Vec<_>, _>>()?;
+        let query = query.to_owned();
+        let asked = self.blocking(move |shared| {
+            let within = Within::Folders(folders.clone());
+            shared.ask(Family::Memory, &folders, &query, &within, limit)
+        });
+        let found = asked.await.map_err(MemoryError::Search)?;
+        Ok(found
+            .into_iter()
+            .map(|Found { place: Place { path, line, score, .. }, excerpt, .. }| MemoryHit {
+                path,
+                line,
+                excerpt,
+                score,
+            })
+            .collect())
+    }
+}
+
+#[async_trait]
+impl SessionSearch for SearchIndex {
+    async fn search(
+        &self,
+        reach: &SessionReach,
+        query: &str,
+        limit: usize,
+    ) -> Result<Vec<SessionHit>, SessionSearchError> {
+        let (reach, query) = (reach.clone(), query.to_owned());
+        let asked = self.blocking(move |shared| {
+            let folders = shared.sessions.searched();
+            let within = Within::Sessions { folders: folders.clone(), reach };
+            shared.ask(Family::Sessions, &folders, &query, &within, limit)
+        });
+        let found = asked.await.map_err(SessionSearchError)?;
+        let hit = |found: Found| {
+            let Found { place, excerpt, role, at } = found;
+            let Place { path, line, seq, session, score, .. } = place;
+            Some(SessionHit { session: session?.into(), seq: Seq(seq), role, at, path, line, excerpt, score })
+        };
+        Ok(found.into_iter().filter_map(hit).collect())
+    }
+}

@@ -1,0 +1,81 @@
+//! What stands at the places that were found.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+
+use super::query::{Found, Place};
+use super::terms::Term;
+
+/// How much is shown, in characters.
+const SHOWN: usize = 240;
+/// How much of that stands before the word.
+const BEFORE: usize = 80;
+/// The most that is read of a line, in bytes.
+const LINE_LIMIT: u64 = 4 << 20;
+
+/// Reads the places. Of those that say the same the best counts; one that is not there any more
+/// is left out.
+pub(crate) fn of_places(places: Vec<Place>, terms: &[Term], limit: usize) -> Vec<Found> {
+    let mut told = HashSet::new();
+    let mut found = Vec::new();
+    for place in places {
+        if found.len() >= limit {
+            break;
+        }
+        let Ok(line) = line(&place) else { continue };
+        let read = place.form.read(&line);
+        let excerpt = around(&read.text, terms);
+        if !excerpt.is_empty() && told.insert(excerpt.clone()) {
+            found.push(Found { place, excerpt, role: read.role, at: read.at });
+        }
+    }
+    found
+}
+
+fn line(place: &Place) -> io::Result<Vec<u8>> {
+    let mut file = File::open(&place.path)?;
+    file.seek(SeekFrom::Start(place.start))?;
+    let mut bytes = Vec::new();
+    file.take(place.length.min(LINE_LIMIT)).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The text around the first word that was asked for, on one line.
+fn around(text: &str, terms: &[Term]) -> String {
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let small = flat.to_lowercase();
+    let first = terms.iter().filter_map(|term| small.find(&term.text)).min().unwrap_or(0);
+    // In characters, which is near enough where small letters are longer than large ones.
+    let first = small.get(..first).map_or(0, |before| before.chars().count());
+    let total = flat.chars().count();
+    let start = if total <= SHOWN { 0 } else { first.saturating_sub(BEFORE).min(total - SHOWN) };
+    let shown: String = flat.chars().skip(start).take(SHOWN).collect();
+    let (open, close) = (if start > 0 { "…" } else { "" }, if start + SHOWN < total { "…" } else { "" });
+    format!("{open}{shown}{close}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::terms::asked;
+    use super::*;
+
+    #[test]
+    fn the_word_is_in_its_excerpt() {
+        let long = format!("{} Zanzibar {}", "before ".repeat(100), "behind ".repeat(100));
+        for (text, query, expected) in [
+            ("a  b\n\nc", "b", "a b c"),
+            ("住在北京很久", "北京", "住在北京很久"),
+            ("nothing", "else", "nothing"),
+            ("", "x", ""),
+        ] {
+            assert_eq!(around(text, &asked(query)), expected);
+        }
+        let excerpt = around(&long, &asked("zanz"));
+        assert!(
+            excerpt.starts_with('…') && excerpt.ends_with('…') && excerpt.contains(" Zanzibar behind"),
+            "{excerpt}"
+        );
+        assert_eq!(excerpt.chars().count(), SHOWN + 2);
+    }
+}

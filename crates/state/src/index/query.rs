@@ -1,0 +1,157 @@
+//! Asks the index.
+//!
+//! Decision: all words first. Only where that finds next to nothing the most frequent word is left
+//! out, then the next, so that a rare word decides and a misremembered one does not. BM25 orders
+//! what is found. Of a word that is nearly everywhere the newest places are weighed and the others
+//! are not: they could not be told apart anyway.
+
+use std::path::PathBuf;
+
+use nanobot_session::SessionReach;
+use nanobot_types::Timestamp;
+use rusqlite::types::Value;
+use rusqlite::{Connection, params_from_iter};
+
+use super::database::Family;
+use super::lines::Form;
+use super::terms::Term;
+
+/// Places that are weighed.
+const WEIGHED: usize = 2_000;
+/// With so many places, nothing is left out of what was asked.
+const ENOUGH: usize = 3;
+/// Places beyond those that are wanted, for those that say the same.
+const SPARE: usize = 3;
+/// What a word more is worth: more than BM25 ever gives.
+const WORTH: f64 = 1_000.0;
+
+/// Where may be looked.
+pub(crate) enum Within {
+    Folders(Vec<PathBuf>),
+    Sessions { folders: Vec<PathBuf>, reach: SessionReach },
+}
+
+/// A place that was found.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) path: PathBuf,
+    pub(crate) form: Form,
+    pub(crate) session: Option<String>,
+    pub(crate) line: u32,
+    pub(crate) seq: u64,
+    pub(crate) start: u64,
+    pub(crate) length: u64,
+    pub(crate) score: f64,
+}
+
+/// A place with what stands there.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) place: Place,
+    pub(crate) excerpt: String,
+    pub(crate) role: String,
+    pub(crate) at: Option<Timestamp>,
+}
+
+impl Within {
+    /// A condition on the sources, and what it is about.
+    fn condition(&self) -> (String, Vec<Value>) {
+        let (Self::Folders(folders) | Self::Sessions { folders, .. }) = self;
+        let mut values: Vec<Value> = folders.iter().map(|folder| text(&folder.to_string_lossy())).collect();
+        let marks = vec!["?"; values.len()].join(", ");
+        let mut condition = format!("source.folder IN ({marks})");
+        if let Self::Sessions { reach: SessionReach::Of { session, audience }, .. } = self {
+            condition.push_str(" AND (source.session = ? OR source.audience = ?)");
+            values.push(text(session.as_str()));
+            values.push(audience.as_ref().map_or(Value::Null, |audience| text(audience)));
+        }
+        (condition, values)
+    }
+}
+
+fn text(text: &str) -> Value {
+    Value::Text(text.to_owned())
+}
+
+/// The best places, the best first; more than `limit`, because some may turn out to be the same.
+pub(crate) fn places(
+    connection: &Connection,
+    family: Family,
+    terms: &[Term],
+    within: &Within,
+    limit: usize,
+) -> rusqlite::Result<Vec<Place>> {
+    let mut counted = Vec::new();
+    for term in terms {
+        let count = count(connection, family, term)?;
+        if count > 0 {
+            counted.push((count, term));
+        }
+    }
+    counted.sort_by_key(|(count, _)| *count);
+    let terms: Vec<&Term> = counted.into_iter().map(|(_, term)| term).collect();
+    let together = (1..=terms.len()).rev().filter_map(|count| terms.get(..count));
+    let alone = terms.iter().skip(1).map(std::slice::from_ref);
+    let mut found: Vec<(i64, Place)> = Vec::new();
+    for asked in together.chain(alone) {
+        let worth = WORTH * asked.len() as f64;
+        for (id, place) in matching(connection, family, asked, within, limit.saturating_mul(SPARE))? {
+            if found.iter().all(|(known, _)| *known != id) {
+                found.push((id, Place { score: place.score + worth, ..place }));
+            }
+        }
+        if found.len() >= ENOUGH.min(limit) {
+            break;
+        }
+    }
+    Ok(found.into_iter().map(|(_, place)| place).collect())
+}
+
+/// In how many places a word is, counted up to what is weighed.
+fn count(connection: &Connection, family: Family, term: &Term) -> rusqlite::Result<i64> {
+    let sql = family.sql("SELECT count(*) FROM (SELECT 1 FROM $_words WHERE $_words MATCH ?1 LIMIT ?2)");
+    let limit = i64::try_from(WEIGHED).unwrap_or(i64::MAX).saturating_add(1);
+    connection.prepare_cached(&sql)?.query_row((&term.expression, limit), |row| row.get(0))
+}
+
+fn matching(
+    connection: &Connection,
+    family: Family,
+    terms: &[&Term],
+    within: &Within,
+    limit: usize,
+) -> rusqlite::Result<Vec<(i64, Place)>> {
+    let expression: Vec<&str> = terms.iter().map(|term| term.expression.as_str()).collect();
+    let (condition, values) = within.condition();
+    let sql = family.sql(&format!(
+        "SELECT id, folder, name, session, line, seq, start, length, score FROM (
+             SELECT piece.id, source.folder, source.name, source.session, piece.line, piece.seq, piece.start,
+                    piece.length, bm25($_words) AS score
+             FROM $_words
+             CROSS JOIN $_piece AS piece ON piece.id = $_words.rowid
+             CROSS JOIN $_source AS source ON source.id = piece.source
+             WHERE $_words MATCH ? AND {condition}
+             ORDER BY $_words.rowid DESC LIMIT {WEIGHED})
+         ORDER BY score, id DESC LIMIT {limit}"
+    ));
+    let mut select = connection.prepare_cached(&sql)?;
+    let parameters = std::iter::once(text(&expression.join(" AND "))).chain(values);
+    let rows = select.query_map(params_from_iter(parameters), |row| {
+        let folder: String = row.get(1)?;
+        let path = PathBuf::from(folder).join(row.get::<_, String>(2)?);
+        let number = |column| row.get::<_, i64>(column).map(|number| u64::try_from(number).unwrap_or(0));
+        let place = Place {
+            form: Form::of(family, &path).unwrap_or(Form::Markdown),
+            path,
+            session: row.get(3)?,
+            line: u32::try_from(number(4)?).unwrap_or(u32::MAX),
+            seq: number(5)?,
+            start: number(6)?,
+            length: number(7)?,
+            // FTS5 gives what is better the lower number.
+            score: -row.get::<_, f64>(8)?,
+        };
+        Ok((row.get(0)?, place))
+    })?;
+    rows.collect()
+}

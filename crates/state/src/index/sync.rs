@@ -1,0 +1,393 @@
+//! Brings the index up to date with the files of a folder.
+//!
+//! Decision: a file whose length, time and identity are as they were is not opened. One that only
+//! grew, as session logs and the history do, is read from where it ended; anything else is read
+//! anew. What is done is committed now and then, so that a first search that is cut off has got
+//! somewhere. A file that cannot be read is left out and reported.
+
+use std::collections::HashMap;
+use std::fs::{File, Metadata};
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use nanobot_session::{session_files, session_of};
+use nanobot_types::SessionKey;
+use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
+
+use super::database::Family;
+use super::lines::{Form, heading};
+use super::terms;
+
+/// Pieces between two commits.
+const BATCH: u64 = 5_000;
+/// The longest line that is looked into, in bytes; what is behind that is passed over.
+const LINE_LIMIT: u64 = 4 << 20;
+/// How much of a line is one piece, in bytes.
+const PIECE: usize = 16 << 10;
+/// How much before the end of what is indexed has to be as it was.
+const TAIL: u64 = 256;
+
+/// A row of the sources.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Source {
+    id: i64,
+    session: Option<String>,
+    audience: Option<String>,
+    stamp: Stamp,
+    position: i64,
+    lines: i64,
+    messages: i64,
+    tail: i64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Stamp {
+    length: i64,
+    modified: i64,
+    identity: i64,
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Self {
+        let since = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        Self {
+            length: signed(metadata.len()),
+            modified: since.map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)),
+            identity: identity(metadata),
+        }
+    }
+}
+
+#[cfg(unix)]
+fn identity(metadata: &Metadata) -> i64 {
+    std::os::unix::fs::MetadataExt::ino(metadata).cast_signed()
+}
+
+#[cfg(not(unix))]
+fn identity(_: &Metadata) -> i64 {
+    0
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+/// A file that is not as it is indexed.
+struct Changed {
+    path: PathBuf,
+    name: String,
+    form: Form,
+    source: Option<Source>,
+}
+
+/// Indexes what changed in a folder, which need not exist.
+pub(crate) fn bring_up_to_date(connection: &mut Connection, family: Family, folder: &Path) -> rusqlite::Result<()> {
+    let mut known = known(connection, family, folder)?;
+    let mut changed = Vec::new();
+    for path in files(family, folder) {
+        let Some(form) = Form::of(family, &path) else { continue };
+        let Some(name) = path.file_name().and_then(|name| name.to_str()).map(str::to_owned) else { continue };
+        let Ok(metadata) = path.metadata() else { continue };
+        if !metadata.is_file() {
+            continue;
+        }
+        let source = known.remove(&name);
+        if source.as_ref().is_none_or(|source| source.stamp != Stamp::of(&metadata)) {
+            changed.push(Changed { path, name, form, source });
+        }
+    }
+    let mut indexing = Indexing { connection, family, folder };
+    for (name, source) in known {
+        indexing.forget(&name, &source)?;
+    }
+    for file in changed {
+        let path = file.path.clone();
+        if let Err(error) = indexing.index(file)? {
+            tracing::warn!(path = %path.display(), %error, "a file cannot be searched");
+        }
+    }
+    Ok(())
+}
+
+fn files(family: Family, folder: &Path) -> Vec<PathBuf> {
+    let listed = match family {
+        Family::Sessions => session_files(folder),
+        Family::Memory => match std::fs::read_dir(folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            entries => entries.map(|entries| entries.filter_map(Result::ok).map(|entry| entry.path()).collect()),
+        },
+    };
+    listed.unwrap_or_else(|error| {
+        tracing::warn!(folder = %folder.display(), %error, "a folder cannot be searched");
+        Vec::new()
+    })
+}
+
+fn known(connection: &Connection, family: Family, folder: &Path) -> rusqlite::Result<HashMap<String, Source>> {
+    let mut select = connection.prepare_cached(&family.sql(
+        "SELECT name, id, session, audience, length, modified, identity, position, lines, messages, tail
+         FROM $_source WHERE folder = ?1",
+    ))?;
+    let rows = select.query_map([folder.to_string_lossy()], |row| {
+        let stamp = Stamp { length: row.get(4)?, modified: row.get(5)?, identity: row.get(6)? };
+        let source = Source {
+            id: row.get(1)?,
+            session: row.get(2)?,
+            audience: row.get(3)?,
+            stamp,
+            position: row.get(7)?,
+            lines: row.get(8)?,
+            messages: row.get(9)?,
+            tail: row.get(10)?,
+        };
+        Ok((row.get(0)?, source))
+    })?;
+    rows.collect()
+}
+
+/// The writing of one folder's files into the index.
+struct Indexing<'a> {
+    connection: &'a mut Connection,
+    family: Family,
+    folder: &'a Path,
+}
+
+impl Indexing<'_> {
+    /// Indexes a file from where it was left, or anew. The inner error is of the file.
+    fn index(&mut self, file: Changed) -> rusqlite::Result<io::Result<()>> {
+        let Changed { path, name, form, source } = file;
+        let (stamp, file) = match File::open(&path).and_then(|file| Ok((Stamp::of(&file.metadata()?), file))) {
+            Ok(opened) => opened,
+            Err(error) => return Ok(Err(error)),
+        };
+        let mut source = match source {
+            Some(source) if form.grows(&path) && goes_on(&file, &source, stamp) => source,
+            Some(source) => {
+                self.forget(&name, &source)?;
+                Source::default()
+            }
+            None => Source::default(),
+        };
+        let mut reader = BufReader::with_capacity(1 << 16, file);
+        if let Err(error) = reader.seek(SeekFrom::Start(unsigned(source.position))) {
+            return Ok(Err(error));
+        }
+        let mut lines = Lines { reader, position: unsigned(source.position), form, heading: String::new() };
+        // Until it is read to its end, it is to be read on.
+        source.stamp = Stamp { identity: stamp.identity, ..Stamp::default() };
+        loop {
+            let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            if !is_current(&transaction, self.family, self.folder, &name, &source)? {
+                return Ok(Ok(()));
+            }
+            if source.id == 0 {
+                source.id = begun(&transaction, self.family, self.folder, &name)?;
+            }
+            let (ended, outcome) = match lines.batch(&transaction, self.family, &mut source)? {
+                Ok(ended) => (ended, Ok(())),
+                Err(error) => (true, Err(error)),
+            };
+            source.position = signed(lines.position);
+            source.tail = fingerprint_before(lines.reader.get_ref(), lines.position);
+            if ended {
+                source.stamp = stamp;
+                let inside = source.session.as_deref().map(SessionKey::from);
+                source.session = session_of(&path, inside.as_ref()).map(|key| key.to_string()).or(source.session);
+            }
+            save(&transaction, self.family, &source)?;
+            transaction.commit()?;
+            if ended {
+                return Ok(outcome);
+            }
+        }
+    }
+
+    fn forget(&mut self, name: &str, source: &Source) -> rusqlite::Result<()> {
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        if !is_current(&transaction, self.family, self.folder, name, source)? {
+            return Ok(());
+        }
+        let sql = |statement: &str| self.family.sql(statement);
+        let words = sql("DELETE FROM $_words WHERE rowid IN (SELECT id FROM $_piece WHERE source = ?1)");
+        transaction.execute(&words, [source.id])?;
+        transaction.execute(&sql("DELETE FROM $_piece WHERE source = ?1"), [source.id])?;
+        transaction.execute(&sql("DELETE FROM $_source WHERE id = ?1"), [source.id])?;
+        transaction.commit()
+    }
+}
+
+/// Whether the index still knows of a file what was read of it, and no other process came first.
+fn is_current(
+    transaction: &Transaction<'_>,
+    family: Family,
+    folder: &Path,
+    name: &str,
+    source: &Source,
+) -> rusqlite::Result<bool> {
+    let sql = family.sql("SELECT id, position, messages FROM $_source WHERE folder = ?1 AND name = ?2");
+    let row = transaction
+        .prepare_cached(&sql)?
+        .query_row((folder.to_string_lossy(), name), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .optional()?;
+    let expected = (source.id, source.position, source.messages);
+    Ok(row == (source.id != 0).then_some(expected))
+}
+
+/// Whether a file is what it was with more behind it.
+fn goes_on(file: &File, source: &Source, stamp: Stamp) -> bool {
+    source.position > 0
+        && source.stamp.identity == stamp.identity
+        && stamp.length >= source.position
+        && fingerprint_before(file, unsigned(source.position)) == source.tail
+}
+
+/// FNV-1a of what stands right before a position; 0 where it cannot be read.
+fn fingerprint_before(mut file: &File, position: u64) -> i64 {
+    let start = position.saturating_sub(TAIL);
+    let mut bytes = Vec::new();
+    let place = file.stream_position();
+    let read = file.seek(SeekFrom::Start(start)).and_then(|_| file.take(position - start).read_to_end(&mut bytes));
+    let back = place.and_then(|place| file.seek(SeekFrom::Start(place)));
+    if read.is_err() || back.is_err() {
+        return 0;
+    }
+    let hash = bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+    hash.cast_signed()
+}
+
+fn save(transaction: &Transaction<'_>, family: Family, source: &Source) -> rusqlite::Result<()> {
+    let Source { id, session, audience, stamp, position, lines, messages, tail } = source;
+    let sql = family.sql(
+        "UPDATE $_source SET session = ?2, audience = ?3, length = ?4, modified = ?5, identity = ?6, position = ?7,
+             lines = ?8, messages = ?9, tail = ?10
+         WHERE id = ?1",
+    );
+    let Stamp { length, modified, identity } = stamp;
+    transaction
+        .prepare_cached(&sql)?
+        .execute(params![id, session, audience, length, modified, identity, position, lines, messages, tail])?;
+    Ok(())
+}
+
+/// The lines of a file that is being indexed.
+struct Lines {
+    reader: BufReader<File>,
+    /// Behind the last line that was taken.
+    position: u64,
+    form: Form,
+    /// The heading above, in Markdown: what is below it is found by it too.
+    heading: String,
+}
+
+impl Lines {
+    /// Indexes lines until there are enough for one commit: whether the file ended. The inner
+    /// error is of the file.
+    fn batch(
+        &mut self,
+        transaction: &Transaction<'_>,
+        family: Family,
+        source: &mut Source,
+    ) -> rusqlite::Result<io::Result<bool>> {
+        let mut pieces = 0;
+        let mut line = Vec::new();
+        while pieces < BATCH {
+            line.clear();
+            let length = match self.next(&mut line) {
+                Ok(0) => return Ok(Ok(true)),
+                Ok(length) => length,
+                Err(error) => return Ok(Err(error)),
+            };
+            let is_whole = line.ends_with(b"\n") || length > LINE_LIMIT;
+            if !is_whole && self.form != Form::Markdown {
+                // Half a line of a log: the rest of it comes, or never.
+                return Ok(Ok(true));
+            }
+            source.lines += 1;
+            let read = self.form.read(&line);
+            let place = (source.id, source.lines, source.messages, self.position);
+            if read.is_message {
+                source.messages += 1;
+            }
+            if let Some((session, audience)) = read.state {
+                source.session = session.map(|key| key.to_string()).or(source.session.take());
+                source.audience = audience;
+            }
+            pieces += self.add(transaction, family, &read.text, place, line.len())?;
+            if !is_whole {
+                // Read again from the beginning when there is more.
+                self.position = 0;
+                return Ok(Ok(true));
+            }
+            self.position += length;
+        }
+        Ok(Ok(false))
+    }
+
+    /// The next line with its newline, or the beginning of one that is too long: how long it is.
+    fn next(&mut self, line: &mut Vec<u8>) -> io::Result<u64> {
+        let mut length = self.reader.by_ref().take(LINE_LIMIT).read_until(b'\n', line)? as u64;
+        if length < LINE_LIMIT || line.ends_with(b"\n") {
+            return Ok(length);
+        }
+        let mut rest = Vec::new();
+        loop {
+            rest.clear();
+            let read = self.reader.by_ref().take(LINE_LIMIT).read_until(b'\n', &mut rest)? as u64;
+            length += read;
+            if read == 0 || rest.ends_with(b"\n") {
+                return Ok(length.max(LINE_LIMIT + 1));
+            }
+        }
+    }
+
+    /// Indexes what a line says, in pieces: how many.
+    fn add(
+        &mut self,
+        transaction: &Transaction<'_>,
+        family: Family,
+        text: &str,
+        (source, line, seq, start): (i64, i64, i64, u64),
+        length: usize,
+    ) -> rusqlite::Result<u64> {
+        let heading = heading(text).filter(|_| self.form == Form::Markdown);
+        if let Some(heading) = heading {
+            heading.clone_into(&mut self.heading);
+        }
+        let mut piece = transaction.prepare_cached(
+            &family.sql("INSERT INTO $_piece (source, line, seq, start, length) VALUES (?1, ?2, ?3, ?4, ?5)"),
+        )?;
+        let mut words = transaction.prepare_cached(&family.sql("INSERT INTO $_words (rowid, text) VALUES (?1, ?2)"))?;
+        let mut count = 0;
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (part, behind) = rest.split_at_checked(rest.floor_char_boundary(PIECE)).unwrap_or((rest, ""));
+            rest = behind;
+            let mut indexed = terms::indexed(part);
+            if heading.is_none() {
+                indexed.push(' ');
+                indexed.push_str(&terms::indexed(&self.heading));
+            }
+            let id = piece.insert(params![source, line, seq, signed(start), signed(length as u64)])?;
+            words.execute(params![id, indexed])?;
+            count += 1;
+        }
+        Ok(count)
+    }
+}
+
+/// A new row for a file, to be filled when something of it is indexed.
+fn begun(transaction: &Transaction<'_>, family: Family, folder: &Path, name: &str) -> rusqlite::Result<i64> {
+    let sql = family.sql(
+        "INSERT INTO $_source (folder, name, length, modified, identity, position, lines, messages, tail)
+         VALUES (?1, ?2, 0, 0, 0, 0, 0, 0, 0)",
+    );
+    transaction.execute(&sql, (folder.to_string_lossy(), name))?;
+    Ok(transaction.last_insert_rowid())
+}

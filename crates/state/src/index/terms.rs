@@ -1,0 +1,148 @@
+//! What is indexed of a text, and what a query asks for.
+//!
+//! Decision: scripts that are written without spaces become overlapping pairs of characters, so
+//! that two characters are a word to be found and longer ones are phrases; the last character of a
+//! run stands alone behind its pairs, so that a single one is found as the beginning of a pair or
+//! as itself. Everything else is words, found by their beginning, without stems: those of one
+//! language harm all others.
+
+/// How many words of a query count.
+const MOST_TERMS: usize = 16;
+
+/// A piece of text that is indexed as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Run<'a> {
+    Word(&'a str),
+    Pairs(&'a str),
+}
+
+/// The text as it is indexed: words and pairs with spaces between them.
+pub(crate) fn indexed(text: &str) -> String {
+    let mut indexed = String::with_capacity(text.len() + text.len() / 2);
+    for run in runs(text) {
+        match run {
+            Run::Word(word) => push(&mut indexed, word),
+            Run::Pairs(run) => pairs(run, |pair| push(&mut indexed, pair)),
+        }
+    }
+    indexed
+}
+
+fn push(text: &mut String, word: &str) {
+    if !text.is_empty() {
+        text.push(' ');
+    }
+    text.push_str(word);
+}
+
+/// Calls `each` with the pairs of a run and, at last, its last character.
+fn pairs<'a>(run: &'a str, mut each: impl FnMut(&'a str)) {
+    let starts: Vec<usize> = run.char_indices().map(|(start, _)| start).collect();
+    for (index, start) in starts.iter().enumerate() {
+        let end = starts.get(index + 2).copied().unwrap_or(run.len());
+        each(run.get(*start..end).unwrap_or_default());
+    }
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Term {
+    /// In the language of FTS5.
+    pub(crate) expression: String,
+    /// As it was written, in small letters: to be looked for in excerpts.
+    pub(crate) text: String,
+}
+
+/// The terms of a query, each once; none when it asks for nothing.
+pub(crate) fn asked(query: &str) -> Vec<Term> {
+    let mut terms: Vec<Term> = Vec::new();
+    for run in runs(query) {
+        let (text, expression) = match run {
+            // Quoted words hold no operators; they hold no quotes either. One or two letters are
+            // the beginning of too much.
+            Run::Word(word) if word.chars().nth(2).is_none() => (word, format!("\"{word}\"")),
+            Run::Word(word) => (word, format!("\"{word}\"*")),
+            Run::Pairs(run) if run.chars().nth(1).is_none() => (run, format!("\"{run}\"*")),
+            Run::Pairs(run) => {
+                let mut phrase = Vec::new();
+                pairs(run, |pair| phrase.push(pair));
+                // The character that stands alone does so only at the end of the run in the text.
+                phrase.pop();
+                (run, format!("\"{}\"", phrase.join(" ")))
+            }
+        };
+        let term = Term { expression, text: text.to_lowercase() };
+        if terms.len() < MOST_TERMS && !terms.contains(&term) {
+            terms.push(term);
+        }
+    }
+    terms
+}
+
+fn runs(text: &str) -> impl Iterator<Item = Run<'_>> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let start = rest.find(|character: char| character.is_alphanumeric())?;
+        let found = rest.get(start..)?;
+        let is_paired = found.chars().next().is_some_and(is_unspaced);
+        let belongs = |character: char| character.is_alphanumeric() && is_unspaced(character) == is_paired;
+        let end = found.find(|character| !belongs(character)).unwrap_or(found.len());
+        let (run, behind) = found.split_at_checked(end)?;
+        rest = behind;
+        Some(if is_paired { Run::Pairs(run) } else { Run::Word(run) })
+    })
+}
+
+/// Han, kana, bopomofo and Hangul: words there have no spaces around them, or endings without one.
+fn is_unspaced(character: char) -> bool {
+    matches!(character,
+        '\u{3005}'..='\u{3007}'
+        | '\u{3040}'..='\u{312f}'
+        | '\u{31a0}'..='\u{31bf}'
+        | '\u{31f0}'..='\u{31ff}'
+        | '\u{3400}'..='\u{4dbf}'
+        | '\u{4e00}'..='\u{9fff}'
+        | '\u{ac00}'..='\u{d7a3}'
+        | '\u{f900}'..='\u{faff}'
+        | '\u{ff66}'..='\u{ff9d}'
+        | '\u{20000}'..='\u{3ffff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_become_words_and_pairs() {
+        for (text, expected) in [
+            ("", ""),
+            ("Hello, wörld! gpt-4o", "Hello wörld gpt 4o"),
+            ("我住在北京。", "我住 住在 在北 北京 京"),
+            ("茶", "茶"),
+            ("用Rust写", "用 Rust 写"),
+            ("東京タワー", "東京 京タ タワ ワー ー"),
+            ("학교에서", "학교 교에 에서 서"),
+            ("𠀀𠀁", "𠀀𠀁 𠀁"),
+            ("\"*^:( OR", "OR"),
+        ] {
+            assert_eq!(indexed(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn queries_ask_for_beginnings_and_phrases() {
+        for (query, expected) in [
+            ("deploy THE deploy", vec!["\"deploy\"*", "\"THE\"*"]),
+            ("北京", vec!["\"北京\""]),
+            ("茶", vec!["\"茶\"*"]),
+            ("北京烤鸭 duck", vec!["\"北京 京烤 烤鸭\"", "\"duck\"*"]),
+            ("\"x\" OR NEAR(", vec!["\"x\"", "\"OR\"", "\"NEAR\"*"]),
+            ("!? 🦆", vec![]),
+        ] {
+            let expressions: Vec<String> = asked(query).into_iter().map(|term| term.expression).collect();
+            assert_eq!(expressions, expected, "{query}");
+        }
+        let many = (0..100).map(|number| number.to_string()).collect::<Vec<_>>().join(" ");
+        assert_eq!(asked(&many).len(), MOST_TERMS);
+    }
+}
