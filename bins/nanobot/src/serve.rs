@@ -42,9 +42,8 @@ pub(crate) fn serve(options: &ServeOptions) -> Result<ExitCode, Failure> {
 async fn run(config: &Config, options: &ServeOptions) -> Result<ExitCode, Failure> {
     let mut signals = Signals::listen()?;
     nanobot_runtime::install_tls();
-    let directory = &config.paths().logs;
-    if let Err(error) = logs::of_gateway(directory, options.detail, options.json_logs) {
-        output::note(&format!("warning: no log file in {}: {error}", directory.display()));
+    if let Err(error) = logs::of_gateway(nanobot_runtime::gateway_log(config)?, options.detail, options.json_logs) {
+        output::note(&format!("warning: no log file in {}: {error}", config.paths().logs.display()));
         logs::to_stderr(options.detail);
     }
     let gateway = Gateway::start(config).await?;
