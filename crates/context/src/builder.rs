@@ -1,13 +1,13 @@
 //! Builds prompts and keeps them per session.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use nanobot_memory::MemoryStore;
+use nanobot_skill::SkillSource;
 use nanobot_types::{SessionKey, Transcript};
 
 use crate::image::PictureCache;
-use crate::skill::{active_skills, discover_skills, skill_list};
+use crate::skill::{active_skills, might_name, named_skills, skill_list};
 use crate::snapshot::{Found, Snapshots};
 use crate::{
     ContextSettings, Epoch, FrozenPart, NoNotes, Note, PromptStore, Purpose, Rendered, Renewal, Renewed, SessionFacts,
@@ -93,16 +93,30 @@ impl ContextBuilder {
         Epoch { prompt, renewed: Some(Renewed { why, difference }) }
     }
 
-    /// Whether vendors have forgotten a session that was silent for so long.
-    #[must_use]
-    pub fn is_cold(&self, silent: Duration) -> bool {
-        silent >= self.settings.cold_after
-    }
-
     /// Begins a new epoch for a session, as a reset or a compaction does: its next prompt is
     /// built from what the files say then.
     pub fn renew(&self, session: &SessionKey) {
         self.snapshots.expire(session);
+    }
+
+    /// Who knows the skills that prompts list.
+    #[must_use]
+    pub fn skills(&self) -> &Arc<dyn SkillSource> {
+        &self.settings.skills
+    }
+
+    /// What the skills say that a person's message names by `$name`, to be stored beside that
+    /// message; nothing when it names none that is there and available.
+    pub async fn named_skills(&self, text: &str) -> Option<String> {
+        if !might_name(text) {
+            return None;
+        }
+        let (skills, text) = (Arc::clone(&self.settings.skills), text.to_owned());
+        let found = tokio::task::spawn_blocking(move || named_skills(&text, &skills.skills())).await;
+        found.unwrap_or_else(|error| {
+            tracing::error!(%error, "skills that a message names could not be read");
+            None
+        })
     }
 
     /// Makes a transcript ready to be sent: images are read from disk and stand before the text
@@ -150,7 +164,7 @@ fn summary_section(summary: &str) -> String {
 }
 
 fn read_files(settings: &ContextSettings) -> Files {
-    let skills = discover_skills(settings);
+    let skills = settings.skills.skills();
     Files {
         bootstrap: bootstrap::bootstrap(&settings.workspace),
         active_skills: active_skills(&skills),

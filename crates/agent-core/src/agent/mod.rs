@@ -32,7 +32,7 @@ pub use usage::UsageReport;
 use crate::engine::{Progress, Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnOutcome, TurnResult};
 use crate::prefix::{LogFacts, PrefixWatch};
 use crate::{AgentError, Observer, Subagents};
-use locks::KeyedLocks;
+pub(crate) use locks::KeyedLocks;
 use log::SessionLog;
 use opening::{FreshSteering, Opening, Resumed};
 use usage::Totals;

@@ -95,14 +95,17 @@ pub(crate) struct LogFacts {
     reset: bool,
     /// Messages in the log when some were undone last.
     rewound: Option<u64>,
-    /// This program has answered in this conversation before.
+    /// This program has had turns in this session before.
     answered: bool,
 }
 
 impl LogFacts {
     /// Of a session as it is when something is said in it at `now`.
     pub(crate) fn of(view: &SessionView, now: &Timestamp) -> Self {
-        let answer = |entry: &Entry| matches!(entry, Entry::Message(entry) if matches!(&*entry.message, ChatMessage::Assistant(said) if said.provider.is_some()));
+        let by_us = |entry: &Entry| match entry {
+            Entry::Message(entry) => matches!(&*entry.message, ChatMessage::Assistant(said) if said.provider.is_some()),
+            _ => false,
+        };
         let records = || view.records.iter().rev();
         let times = records().filter_map(|record| match &record.entry {
             Entry::Message(entry) => Some(entry.at),
@@ -116,7 +119,8 @@ impl LogFacts {
             reset: records().any(|record| record.seq == view.cursor && record.entry == Entry::Reset),
             rewound: records().find(|record| matches!(record.entry, Entry::Rewound { .. })).map(|record| record.seq.0),
             // A copy of another conversation was answered there.
-            answered: !view.metadata.contains_key("forked_from") && records().any(|record| answer(&record.entry)),
+            answered: !view.metadata.contains_key("forked_from")
+                && (!view.answered.is_empty() || records().any(|record| by_us(&record.entry))),
         }
     }
 
@@ -137,16 +141,10 @@ impl PrefixWatch {
         (known.miss, known.misses)
     }
 
-    /// Watches a turn. `is_warm` says whether vendors may still know the requests before it.
-    pub(crate) async fn turn(
-        &self,
-        session: &SessionKey,
-        log: &LogFacts,
-        epoch: &Epoch,
-        is_warm: bool,
-    ) -> TurnWatch<'_> {
+    /// Watches a turn.
+    pub(crate) async fn turn(&self, session: &SessionKey, log: &LogFacts, epoch: &Epoch) -> TurnWatch<'_> {
         let mut known = self.known(session).await;
-        let is_lost = known.last.is_none() && log.answered && is_warm;
+        let is_lost = known.last.is_none() && log.answered;
         if let (Some(renewed), Some(_)) = (&epoch.renewed, &known.last) {
             known.renewed = Some(both(known.renewed.take(), renewed.clone()));
             self.save(session, &known).await;
