@@ -38,7 +38,6 @@ pub use prompt::{Difference, EpochPart, FrozenPart, Section, Stability, SystemPr
 pub use render::Rendered;
 pub use runtime::{RUNTIME_CLOSE, RUNTIME_OPEN, runtime_block, zone_label};
 pub use settings::{ContextSettings, Purpose};
-pub use skill::{Skill, discover_skills};
 pub use store::{NoNotes, Note, PromptFiles, PromptStore};
 pub use template::sync_templates;
 pub use token::{Calibrator, estimate_message, estimate_tokens, estimate_tools};

@@ -1,9 +1,11 @@
 //! What a context is built from.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{Local, NaiveDate};
+use nanobot_skill::{NoSkills, SkillSource};
 
 use crate::{Digest, identity};
 
@@ -26,12 +28,8 @@ pub struct ContextSettings {
     pub bot_name: String,
     /// Whose prompts are built.
     pub purpose: Purpose,
-    /// Folders of skills beside `skills/` of the workspace, which stands before them all: first
-    /// the built-in ones, then libraries. Of two skills of one name the earlier is taken.
-    pub skill_directories: Vec<PathBuf>,
-    /// Skills of the workspace that may stand in every prompt when they ask for it. Skills of
-    /// [`Self::skill_directories`] need no such consent: the assistant cannot write there.
-    pub always_skills: Vec<String>,
+    /// Who knows skills.
+    pub skills: Arc<dyn SkillSource>,
     /// How long a session may be silent before its prompt is built anew; by then vendors have
     /// forgotten the old one.
     pub cold_after: Duration,
@@ -44,15 +42,14 @@ pub struct ContextSettings {
 }
 
 impl ContextSettings {
-    /// The settings of a workspace, with the defaults for everything else: no skills beside its
-    /// own, prompts kept for 256 sessions and an hour of silence, 16 MiB of images.
+    /// The settings of a workspace, with the defaults for everything else: no skills,
+    /// prompts kept for 256 sessions and an hour of silence, 16 MiB of images.
     pub fn new(workspace: impl Into<PathBuf>) -> Self {
         Self {
             workspace: workspace.into(),
             bot_name: "nanobot".to_owned(),
             purpose: Purpose::Assistant,
-            skill_directories: Vec::new(),
-            always_skills: Vec::new(),
+            skills: Arc::new(NoSkills),
             cold_after: Duration::from_secs(3600),
             sessions_kept: 256,
             image_cache_bytes: 16 * 1024 * 1024,
@@ -63,7 +60,7 @@ impl ContextSettings {
     /// that was built before is not used again.
     pub(crate) fn digest(&self) -> Digest {
         let mut digest = Digest::of(identity::identity(&self.bot_name, &self.workspace));
-        digest.feed(format!("{:?}", (&self.skill_directories, &self.always_skills)).as_bytes());
+        digest.feed(self.skills.configuration().as_bytes());
         digest
     }
 }

@@ -3,17 +3,20 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use nanobot_agent_core::{Agent, AgentParts, AgentSettings, MessageTool, Outbox};
+use nanobot_agent_core::{
+    Agent, AgentParts, AgentSettings, MessageTool, Outbox, SpawnTool, Spawner, SubagentSettings, Subagents,
+};
 use nanobot_bus::EventFeed;
 use nanobot_config::Config;
-use nanobot_context::{ContextBuilder, ContextSettings, sync_templates};
+use nanobot_context::{ContextBuilder, ContextSettings, Purpose, sync_templates};
 use nanobot_guard::{CREDENTIAL_PATHS, PathPolicy, PathRules};
 use nanobot_memory::MarkdownStore;
-use nanobot_tool::{Registry, Typed};
+use nanobot_tool::{Registry, Tool, Typed};
 use nanobot_tools::{DirectRunner, HttpClients, ToolsConfig, builtin};
 
-use crate::settings::{AgentDefaults, SkillsConfig};
-use crate::{ModelChoice, RuntimeError, control_socket, model, session_store};
+use crate::audit::AuditLog;
+use crate::settings::AgentDefaults;
+use crate::{ModelChoice, RuntimeError, control_socket, model, session_store, skills};
 
 /// The variable of the Python program for the number of turns at a time.
 const CONCURRENCY_VARIABLE: &str = "NANOBOT_MAX_CONCURRENT_REQUESTS";
@@ -28,29 +31,41 @@ pub(crate) struct Assistant {
 }
 
 impl Assistant {
-    /// Builds an agent whose `message` tool writes to `outbox`.
+    /// Builds an agent whose `message` tool writes to `outbox`, and whose `spawn` tool gives tasks
+    /// to what `spawner` makes of its subagents.
     pub(crate) fn build(
         config: &Config,
         model: ModelChoice,
         outbox: Arc<dyn Outbox>,
+        spawner: impl FnOnce(Arc<Subagents>) -> Arc<dyn Spawner>,
         events: EventFeed,
     ) -> Result<Self, RuntimeError> {
         let workspace = config.workspace()?;
         let created = prepare(&workspace)?;
         let defaults: AgentDefaults = config.section("agents.defaults")?;
-        let parts = AgentParts {
-            router: Arc::new(model::router(config, &defaults, &model)),
-            registry: registry(config, &workspace, outbox)?,
-            sessions: session_store(config)?,
-            context: Arc::new(context(config, &workspace, &defaults)?),
-            events,
-        };
+        let tools = Tools::of(config, &workspace)?;
+        let contexts = Contexts::of(config, &workspace, &defaults)?;
         let settings = AgentSettings {
             options: defaults.turn_options(),
             max_concurrent_turns: concurrency(config, &defaults),
             model: model.to_string().into(),
         };
-        Ok(Self { agent: Arc::new(Agent::new(parts, settings)), model, created })
+        let parts = AgentParts {
+            router: Arc::new(model::router(config, &defaults, &model)),
+            registry: tools.for_subagents(),
+            sessions: session_store(config)?,
+            context: Arc::new(contexts.for_subagents()),
+            events,
+        };
+        let bounds =
+            SubagentSettings { max_concurrent: defaults.max_concurrent_subagents, ..SubagentSettings::default() };
+        let own = AgentSettings { options: defaults.subagent_options(), ..settings.clone() };
+        let subagents = Arc::new(Subagents::new(parts.clone(), own, bounds));
+        let spawner = (defaults.max_concurrent_subagents > 0).then(|| spawner(subagents.clone()));
+        let registry = tools.for_assistant(outbox, spawner);
+        let parts = AgentParts { registry, context: Arc::new(contexts.for_assistant()), ..parts };
+        let agent = Agent::new(parts, settings).with_subagents(subagents);
+        Ok(Self { agent: Arc::new(agent), model, created })
     }
 }
 
@@ -67,49 +82,85 @@ fn concurrency(config: &Config, defaults: &AgentDefaults) -> usize {
     said.map_or(defaults.max_concurrent_turns, |count| usize::try_from(count).unwrap_or(0))
 }
 
-fn context(config: &Config, workspace: &Path, defaults: &AgentDefaults) -> Result<ContextBuilder, RuntimeError> {
-    let skills: SkillsConfig = config.section("skills")?;
-    let settings = ContextSettings {
-        bot_name: defaults.bot_name.clone(),
-        skill_directories: library(config, &skills),
-        always_skills: skills.always,
-        ..ContextSettings::new(workspace)
-    };
-    let memory = Arc::new(MarkdownStore::new(workspace.join("memory")));
-    Ok(ContextBuilder::new(settings, memory))
+/// What prompts are built from.
+struct Contexts {
+    settings: ContextSettings,
+    memory: Arc<MarkdownStore>,
 }
 
-fn library(config: &Config, skills: &SkillsConfig) -> Vec<PathBuf> {
-    skills.library_dirs.iter().map(|path| config.paths().expand(&path.to_string_lossy())).collect()
-}
-
-/// The tools of a configuration, the `message` tool among them, which writes to `outbox`.
-pub(crate) fn registry(
-    config: &Config,
-    workspace: &Path,
-    outbox: Arc<dyn Outbox>,
-) -> Result<Arc<Registry>, RuntimeError> {
-    let tools: ToolsConfig = config.section("tools")?;
-    let policy = Arc::new(PathPolicy::new(path_rules(config, &tools, workspace)?));
-    let http = Arc::new(HttpClients::new(&tools.web, Arc::new(tools.url_guard()?)));
-    let registry = Registry::new();
-    let message = Arc::new(Typed::new(MessageTool::new(outbox, policy.clone())));
-    for tool in builtin(&tools, &policy, &http, Arc::new(DirectRunner))?.into_iter().chain([message as _]) {
-        if let Err(error) = registry.register(tool) {
-            tracing::error!(%error, "a tool is left out");
-        }
+impl Contexts {
+    fn of(config: &Config, workspace: &Path, defaults: &AgentDefaults) -> Result<Self, RuntimeError> {
+        let skills = skills::skills(config)?;
+        skills::lay_out(&skills);
+        let settings = ContextSettings {
+            bot_name: defaults.bot_name.clone(),
+            skills: Arc::new(skills),
+            ..ContextSettings::new(workspace)
+        };
+        Ok(Self { settings, memory: Arc::new(MarkdownStore::new(workspace.join("memory"))) })
     }
-    Ok(Arc::new(registry))
+
+    fn for_assistant(self) -> ContextBuilder {
+        ContextBuilder::new(self.settings, self.memory)
+    }
+
+    fn for_subagents(&self) -> ContextBuilder {
+        let settings = ContextSettings { purpose: Purpose::Subagent, ..self.settings.clone() };
+        ContextBuilder::new(settings, self.memory.clone())
+    }
+}
+
+/// The tools of a configuration that need no conversation: files, shell, web.
+pub(crate) struct Tools {
+    tools: Vec<Arc<dyn Tool>>,
+    policy: Arc<PathPolicy>,
+    audit: Arc<AuditLog>,
+}
+
+impl Tools {
+    pub(crate) fn of(config: &Config, workspace: &Path) -> Result<Self, RuntimeError> {
+        let tools: ToolsConfig = config.section("tools")?;
+        let policy = Arc::new(PathPolicy::new(path_rules(config, &tools, workspace)?));
+        let http = Arc::new(HttpClients::new(&tools.web, Arc::new(tools.url_guard()?)));
+        let tools = builtin(&tools, &policy, &http, Arc::new(DirectRunner))?;
+        Ok(Self { tools, policy, audit: Arc::new(AuditLog::of(config)?) })
+    }
+
+    /// These, and those with which an assistant talks to people and starts subagents.
+    pub(crate) fn for_assistant(&self, outbox: Arc<dyn Outbox>, spawner: Option<Arc<dyn Spawner>>) -> Arc<Registry> {
+        let message: Arc<dyn Tool> = Arc::new(Typed::new(MessageTool::new(outbox, self.policy.clone())));
+        let spawn = spawner.map(|spawner| Arc::new(Typed::new(SpawnTool::new(spawner))) as Arc<dyn Tool>);
+        self.registry(std::iter::once(message).chain(spawn))
+    }
+
+    /// These and no others: a subagent talks to nobody and starts no other.
+    fn for_subagents(&self) -> Arc<Registry> {
+        self.registry([])
+    }
+
+    fn registry(&self, more: impl IntoIterator<Item = Arc<dyn Tool>>) -> Arc<Registry> {
+        let registry = Registry::watched(self.audit.clone());
+        for tool in self.tools.iter().cloned().chain(more) {
+            if let Err(error) = registry.register(tool) {
+                tracing::error!(%error, "a tool is left out");
+            }
+        }
+        Arc::new(registry)
+    }
 }
 
 /// The configuration and what else holds secrets is neither read nor changed by tools; files that
 /// came with messages and skills can be read.
 fn path_rules(config: &Config, tools: &ToolsConfig, workspace: &Path) -> Result<PathRules, RuntimeError> {
     let paths = config.paths();
-    let skills: SkillsConfig = config.section("skills")?;
+    let skills = skills::skills(config)?;
     let mut secret_paths = vec![paths.config_file.clone(), paths.state_db.clone(), control_socket(config)];
     secret_paths.extend(CREDENTIAL_PATHS.map(PathBuf::from));
-    let mut read_only_roots = library(config, &skills);
+    let mut read_only_roots = skills::read_only(&skills);
     read_only_roots.push(paths.media.clone());
-    Ok(PathRules { secret_paths, read_only_roots, ..tools.path_rules(workspace) })
+    let mut rules = tools.path_rules(workspace);
+    // What tools did is on record there.
+    rules.protected_paths.push(paths.logs.clone());
+    rules.protected_paths.push(skills::protected(&skills));
+    Ok(PathRules { secret_paths, read_only_roots, ..rules })
 }

@@ -5,6 +5,7 @@
 //! print; everything below it knows nothing of configuration files.
 
 mod assistant;
+mod audit;
 mod error;
 mod gateway;
 mod inbox;
@@ -14,7 +15,9 @@ mod model;
 mod onboard;
 mod platforms;
 mod replay;
+mod rotating;
 mod settings;
+mod skills;
 mod status;
 mod terminal;
 mod visit;
@@ -27,7 +30,9 @@ pub use load::{LoadOptions, install_tls, load, load_in};
 pub use model::{ModelChoice, ModelSource};
 pub use onboard::{OnboardMode, OnboardPlan, OnboardReport, onboard, plan_onboarding};
 pub use replay::replay_options;
+pub use rotating::{LogSettings, RotatingFile};
 pub use settings::AgentDefaults;
+pub use skills::skills;
 pub use status::Status;
 pub use terminal::{Answer, Terminal, TerminalOptions, ask};
 pub use visit::FirstVisit;
@@ -36,6 +41,9 @@ pub use nanobot_agent_core::{Bundle, CommandTable, Redactor, TurnChoice, TurnRep
 pub use nanobot_bus as bus;
 pub use nanobot_control::TerminalEvent;
 pub use nanobot_session as session;
+pub use nanobot_skills::{
+    Blocker, Change, Finding, Found, InstallPlan, Package, Skill, SkillOrigin, Skills, SkillsError, Standing,
+};
 pub use nanobot_types as types;
 
 use std::path::PathBuf;
@@ -49,6 +57,14 @@ use crate::settings::SessionsConfig;
 /// Where the gateway of a home listens for other commands.
 fn control_socket(config: &Config) -> PathBuf {
     config.paths().data_dir.join(nanobot_control::SOCKET)
+}
+
+/// The log of a gateway; nothing is opened yet.
+///
+/// # Errors
+/// [`RuntimeError::Config`] when `logs` cannot be used.
+pub fn gateway_log(config: &Config) -> Result<RotatingFile, RuntimeError> {
+    Ok(RotatingFile::new(config.paths().logs.join("gateway.log"), config.section("logs")?))
 }
 
 /// The sessions of a configuration's workspace.

@@ -31,12 +31,19 @@ pub struct AgentDefaults {
     pub max_tool_result_chars: usize,
     /// Turns that run at the same time; 0 is no limit.
     pub max_concurrent_turns: usize,
+    /// Subagents that work at the same time, those of all sessions together; 0 takes the tool away
+    /// that starts them.
+    pub max_concurrent_subagents: usize,
+    /// Most model calls of one subagent.
+    pub max_subagent_iterations: u32,
     /// Whether pure tools of one answer run beside each other.
     pub parallel_tools: bool,
     /// Whether calls that a model writes into its text are run.
     pub parse_calls_from_text: bool,
     /// What the assistant is called.
     pub bot_name: String,
+    /// Skills that are not used; the same as `skills.disabled`.
+    pub disabled_skills: Vec<String>,
 }
 
 impl Default for AgentDefaults {
@@ -52,9 +59,12 @@ impl Default for AgentDefaults {
             reasoning_effort: None,
             max_tool_result_chars: 16_000,
             max_concurrent_turns: 32,
+            max_concurrent_subagents: 4,
+            max_subagent_iterations: 15,
             parallel_tools: false,
             parse_calls_from_text: false,
             bot_name: "nanobot".to_owned(),
+            disabled_skills: Vec::new(),
         }
     }
 }
@@ -71,6 +81,11 @@ impl AgentDefaults {
             max_result_chars: self.max_tool_result_chars.max(1),
             ..TurnOptions::default()
         }
+    }
+
+    /// How turns of subagents are run.
+    pub(crate) fn subagent_options(&self) -> TurnOptions {
+        TurnOptions { max_iterations: self.max_subagent_iterations.max(1), ..self.turn_options() }
     }
 
     /// How models generate.
@@ -99,4 +114,6 @@ pub(crate) struct SkillsConfig {
     pub library_dirs: Vec<PathBuf>,
     /// Skills of the workspace that may stand in every prompt.
     pub always: Vec<String>,
+    /// Skills that are not used, wherever they are.
+    pub disabled: Vec<String>,
 }

@@ -182,6 +182,10 @@ impl Skills {
 }
 
 impl SkillSource for Skills {
+    fn configuration(&self) -> String {
+        format!("{:?}", self.settings)
+    }
+
     fn skills(&self) -> Vec<Skill> {
         let found = self.survey().into_iter();
         found

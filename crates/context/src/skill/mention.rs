@@ -1,0 +1,120 @@
+//! `$name` in a message of a person: the skill of that name comes with the message.
+//!
+//! Decision: it stands beside the message and is stored there, so that later requests repeat the
+//! same bytes. A `$` means something only in front of the whole name of a skill that is there and
+//! available; prices and shell variables stay what they are.
+
+use nanobot_skill::Skill;
+
+use super::body_of;
+
+/// Most skills that one message loads.
+const MOST: usize = 3;
+
+/// Whether a text could name a skill, so that it is worth looking for them.
+pub(crate) fn might_name(text: &str) -> bool {
+    marks(text).any(|(_, rest)| rest.chars().next().is_some_and(char::is_alphanumeric))
+}
+
+/// What the skills say that a text names, in that order; nothing when it names none.
+pub(crate) fn named_skills(text: &str, skills: &[Skill]) -> Option<String> {
+    let mut named: Vec<&Skill> = Vec::new();
+    for (before, rest) in marks(text) {
+        let Some(skill) = named_by(before, rest, skills) else { continue };
+        if named.len() < MOST && !named.iter().any(|known| known.name == skill.name) {
+            named.push(skill);
+        }
+    }
+    let blocks: Vec<String> = named.into_iter().map(block).collect();
+    (!blocks.is_empty()).then(|| blocks.join("\n\n"))
+}
+
+/// What stands before and behind each `$`.
+fn marks(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let places = text.match_indices('$');
+    places.filter_map(|(place, mark)| Some((text.get(..place)?, text.get(place + mark.len()..)?)))
+}
+
+/// The skill with the longest name that `rest` begins with, as a word of its own.
+fn named_by<'a>(before: &str, rest: &str, skills: &'a [Skill]) -> Option<&'a Skill> {
+    if before.ends_with(|character: char| character.is_ascii_alphanumeric() || "$\\_".contains(character)) {
+        return None;
+    }
+    let is_word = |skill: &&Skill| {
+        let Some(behind) = rest.strip_prefix(skill.name.as_str()) else { return false };
+        !goes_on(behind)
+    };
+    skills.iter().filter(|skill| skill.is_available()).filter(is_word).max_by_key(|skill| skill.name.len())
+}
+
+/// Whether a name would go on behind itself.
+fn goes_on(behind: &str) -> bool {
+    let mut characters = behind.chars();
+    let is_of_name = |character: char| character.is_ascii_alphanumeric() || character == '_';
+    match characters.next() {
+        Some('-' | '.') => characters.next().is_some_and(is_of_name),
+        Some(character) => is_of_name(character),
+        None => false,
+    }
+}
+
+fn block(skill: &Skill) -> String {
+    let (name, location) = (&skill.name, skill.location.display());
+    format!("[Skill {name}, named in this message; its file: {location}]\n{}\n[/Skill {name}]", body_of(skill))
+}
+
+#[cfg(test)]
+mod tests {
+    use nanobot_skill::{Blocker, SkillOrigin};
+
+    use super::*;
+
+    fn skills() -> Vec<Skill> {
+        ["HOME", "a", "cron", "tax", "tax-2", "x", "y", "天气", "blocked"]
+            .map(|name| Skill {
+                name: name.to_owned(),
+                description: String::new(),
+                origin: SkillOrigin::Workspace,
+                location: format!("/s/{name}/SKILL.md").into(),
+                body: format!("Body of {name}."),
+                always: false,
+                blockers: if name == "blocked" { vec![Blocker::Variable("X".to_owned())] } else { Vec::new() },
+            })
+            .into()
+    }
+
+    #[test]
+    fn whole_names_of_skills_that_are_there_are_found() {
+        let table: [(&str, &[&str]); 18] = [
+            ("use $tax please", &["tax"]),
+            ("$tax", &["tax"]),
+            ("$tax, then $cron.", &["tax", "cron"]),
+            ("($tax-2)!", &["tax-2"]),
+            ("$tax-", &["tax"]),
+            ("$tax $tax $cron $tax", &["tax", "cron"]),
+            ("请用$tax看看", &["tax"]),
+            ("$天气怎么样", &["天气"]),
+            ("$x $y $a $cron", &["x", "y", "a"]),
+            ("it costs $5 or $5.50", &[]),
+            ("echo $PATH ${tax} $$tax \\$tax", &[]),
+            ("US$tax", &[]),
+            ("$taxes $tax_1 $tax-x $tax.md", &[]),
+            ("$unknown", &[]),
+            ("$blocked", &[]),
+            ("tax", &[]),
+            ("$", &[]),
+            ("$HOME/x", &["HOME"]),
+        ];
+        for (text, expected) in table {
+            let expected: Vec<String> = expected
+                .iter()
+                .map(|name| {
+                    format!("[Skill {name}, named in this message; its file: /s/{name}/SKILL.md]\nBody of {name}.\n[/Skill {name}]")
+                })
+                .collect();
+            assert_eq!(named_skills(text, &skills()).unwrap_or_default(), expected.join("\n\n"), "{text}");
+            assert!(expected.is_empty() || might_name(text), "{text}");
+        }
+        assert!(!might_name("a price of 5 $, or none"));
+    }
+}
