@@ -235,10 +235,10 @@ async fn a_restart_goes_on_with_the_prompt_that_was_sent() {
     let process =
         |settings: &ContextSettings| ContextBuilder::new(settings.clone(), memory.clone()).with_notes(notes.clone());
     let session = SessionKey::from("telegram:1");
-    let at = |cursor, minutes| SessionFacts {
+    let at = |cursor, minutes: u64| SessionFacts {
         cursor: Some(cursor),
         silent: Duration::from_secs(minutes * 60),
-        summary: None,
+        ..SessionFacts::default()
     };
     let first = process(&settings).epoch(&session, at(0, 0)).await;
     assert_eq!(first.renewed, Some(Renewed { why: Renewal::Unknown, difference: None }));
