@@ -103,7 +103,8 @@ pub(crate) fn short_id(id: &str) -> String {
     if is_short { id.to_owned() } else { digest(id).chars().take(9).collect() }
 }
 
-fn digest(text: &str) -> String {
+/// Forty characters that stand for a text.
+pub(crate) fn digest(text: &str) -> String {
     Sha1::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -81,7 +81,7 @@ pub struct Quirks {
     pub short_ids: bool,
     /// The name under which reasoning is sent back; `None` when it must not be.
     pub reasoning_back: Option<&'static str>,
-    /// Marks of what to cache are understood on the system prompt and the tools.
+    /// Marks of what to cache are understood, where the model's vendor takes them.
     pub cache_marks: bool,
     /// `prompt_cache_key` is understood.
     pub cache_key: bool,

@@ -138,22 +138,25 @@ fn mark(block: &mut Value) {
     }
 }
 
-/// The last tool, and the last of the program's own before the external ones, which change.
+/// The last of the program's own tools before the external ones, which come and go. The mark on
+/// the system prompt covers all of them.
 fn mark_tools(specs: &[ToolSpec], tools: &mut [Value]) {
     let own = specs.iter().take_while(|spec| spec.source == ToolSource::BuiltIn).count();
     if let Some(tool) = own.checked_sub(1).and_then(|last| tools.get_mut(last)) {
         mark(tool);
     }
-    if let Some(tool) = tools.last_mut() {
-        mark(tool);
-    }
 }
 
-/// The mark that moves with the conversation.
+/// The marks that move with the conversation: where this request ends, and where the one before
+/// it ended. From a mark the API looks back over 20 blocks only, and an answer with many calls is
+/// longer than that.
 fn mark_newest(messages: &mut [Value]) {
-    let blocks = messages.last_mut().and_then(|message| message.get_mut("content")).and_then(Value::as_array_mut);
-    if let Some(block) = blocks.and_then(|blocks| blocks.last_mut()) {
-        mark(block);
+    let said = messages.iter_mut().rev().filter(|message| message.get("role").is_some_and(|role| role == "user"));
+    for message in said.take(2) {
+        let blocks = message.get_mut("content").and_then(Value::as_array_mut);
+        if let Some(block) = blocks.and_then(|blocks| blocks.last_mut()) {
+            mark(block);
+        }
     }
 }
 

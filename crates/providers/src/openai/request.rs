@@ -2,12 +2,15 @@
 
 use nanobot_provider::{ChatRequest, ToolChoice};
 use nanobot_types::{
-    AssistantMessage, ChatMessage, Content, ContentBlock, ProviderName, ToolCall, ToolMessage, ToolSpec,
+    AssistantMessage, ChatMessage, Content, ContentBlock, ModelId, ProviderName, ToolCall, ToolMessage, ToolSource,
+    ToolSpec,
 };
 use serde_json::{Map, Value, json};
 
 use crate::refusal::Members;
-use crate::render::{CallIds, EMPTY, IMAGE_OMITTED, Rendered, arguments, number, plain_id, short_id, texts, tool_name};
+use crate::render::{
+    CallIds, EMPTY, IMAGE_OMITTED, Rendered, arguments, digest, number, plain_id, short_id, texts, tool_name,
+};
 use crate::{ProviderSpec, Quirks, Thinking};
 
 /// Members that a vendor may refuse and that a request can do without.
@@ -45,8 +48,8 @@ pub(super) fn body(spec: &ProviderSpec, name: &ProviderName, request: &ChatReque
         conversation.insert(0, system(&request.system));
     }
     let mut tools = tools(&request.tools);
-    if quirks.cache_marks {
-        mark(&mut conversation, &mut tools);
+    if quirks.cache_marks && takes_marks(&request.model) {
+        mark(&request.tools, &mut conversation, &mut tools);
     }
     body.insert("model".into(), request.model.as_str().into());
     body.insert("messages".into(), Value::Array(conversation));
@@ -81,7 +84,8 @@ fn generation(quirks: &Quirks, request: &ChatRequest, refused: &Members, body: &
         body.insert(member.into(), value);
     }
     if let Some(key) = request.cache_key.as_ref().filter(|_| quirks.cache_key) {
-        body.insert("prompt_cache_key".into(), key.as_str().into());
+        // Vendors take 64 characters, and names of chats are none of their business.
+        body.insert("prompt_cache_key".into(), digest(key).into());
     }
 }
 
@@ -120,15 +124,42 @@ fn tool_choice(choice: &ToolChoice) -> Value {
     }
 }
 
-/// Marks the system prompt and the last tool as worth caching.
-fn mark(conversation: &mut [Value], tools: &mut [Value]) {
-    let cached = json!({ "type": "ephemeral" });
-    if let Some(Value::Object(tool)) = tools.last_mut() {
-        tool.insert("cache_control".into(), cached.clone());
+/// Models whose vendors cache where they are told to; the others cache by themselves.
+fn takes_marks(model: &ModelId) -> bool {
+    let model = model.as_str().to_lowercase();
+    ["claude", "anthropic/", "gemini"].iter().any(|part| model.contains(part))
+}
+
+/// Marks what is worth caching: the program's own tools, the system prompt, and what people said
+/// last and before that, so that what the request before this one ended with is found again. Tool
+/// results are plain text in this protocol and take no mark.
+fn mark(specs: &[ToolSpec], conversation: &mut [Value], tools: &mut [Value]) {
+    let cached = || json!({ "type": "ephemeral" });
+    let own = specs.iter().take_while(|spec| spec.source == ToolSource::BuiltIn).count();
+    if let Some(Value::Object(tool)) = own.checked_sub(1).and_then(|last| tools.get_mut(last)) {
+        tool.insert("cache_control".into(), cached());
     }
-    let system = conversation.first_mut().filter(|message| message.get("role").is_some_and(|role| role == "system"));
-    if let Some(content) = system.and_then(|message| message.get_mut("content")) {
-        *content = json!([{ "type": "text", "text": content.take(), "cache_control": cached }]);
+    let has_role = |message: &Value, wanted: &str| message.get("role").is_some_and(|role| role == wanted);
+    let system = conversation.first().is_some_and(|message| has_role(message, "system"));
+    let said = conversation.iter_mut().skip(usize::from(system)).rev().filter(|message| has_role(message, "user"));
+    said.take(2).for_each(|message| mark_content(message, cached()));
+    if let Some(message) = conversation.first_mut().filter(|_| system) {
+        mark_content(message, cached());
+    }
+}
+
+/// Marks the last part of a message; plain text becomes a part.
+fn mark_content(message: &mut Value, cached: Value) {
+    match message.get_mut("content") {
+        Some(content @ Value::String(_)) => {
+            *content = json!([{ "type": "text", "text": content.take(), "cache_control": cached }]);
+        }
+        Some(Value::Array(parts)) => {
+            if let Some(Value::Object(part)) = parts.last_mut() {
+                part.insert("cache_control".into(), cached);
+            }
+        }
+        _ => {}
     }
 }
 

@@ -58,7 +58,7 @@ pub const TABLE: &[ProviderSpec] = &[
         kind: Kind::Direct,
         wire: Wire::Azure,
         model: ModelRule::Verbatim,
-        quirks: Quirks { reasoning_back: None, completion_limit: true, ..Quirks::NONE },
+        quirks: Quirks { reasoning_back: None, cache_key: true, completion_limit: true, ..Quirks::NONE },
         ..VENDOR
     },
     ProviderSpec {

@@ -7,13 +7,13 @@ use std::time::Duration;
 use nanobot_provider::{ChatRequest, Generation, ProviderRouter, ToolChoice};
 use nanobot_providers::{HttpClients, ProviderSettings};
 use nanobot_testkit::http::{Response, Step};
-use nanobot_testkit::{ModelServer, Reply, ScriptedCall};
+use nanobot_testkit::{ModelServer, Reply, ReservedPort, ScriptedCall};
 use nanobot_types::{
     AssistantMessage, ChatMessage, Content, ContentBlock, FinishReason, LlmResponse, Map, ToolCall, Usage, UserMessage,
 };
 use serde_json::{Value, json};
 
-use super::support::{KEY, answered, candidate, context, hello, quick, request, router, settings, words};
+use super::support::{KEY, answered, candidate, context, hello, impatient, quick, request, router, settings, words};
 
 async fn sent(name: &str, model: &str, request: ChatRequest) -> Value {
     let server = ModelServer::scripted([Reply::text("ok")]).await.unwrap();
@@ -54,6 +54,9 @@ async fn a_request_says_what_was_asked_and_nothing_else() {
     assert_eq!(body["tool_choice"], json!({ "type": "function", "function": { "name": "exec" } }));
 }
 
+/// SHA-1 of `s`: no name of a chat leaves the house.
+const KEY_OF_S: &str = "a0f1490a20d0211c997b44bc357e1972deab8ae3";
+
 #[tokio::test]
 async fn vendors_get_their_own_spelling() {
     let effort = |effort: &str| Generation { reasoning_effort: Some(effort.to_owned()), ..Generation::default() };
@@ -63,7 +66,7 @@ async fn vendors_get_their_own_spelling() {
             "openai",
             "gpt-4o",
             Generation::default(),
-            json!({ "max_completion_tokens": 8192, "max_tokens": null, "temperature": 0.1, "prompt_cache_key": "s" }),
+            json!({ "max_completion_tokens": 8192, "max_tokens": null, "temperature": 0.1, "prompt_cache_key": KEY_OF_S }),
         ),
         ("openai", "gpt-5", effort("high"), json!({ "temperature": null, "reasoning_effort": "high" })),
         ("groq", "groq/x", effort("low"), json!({ "model": "x", "reasoning_effort": "low", "prompt_cache_key": null })),
@@ -95,11 +98,34 @@ async fn vendors_get_their_own_spelling() {
 
 #[tokio::test]
 async fn what_is_worth_caching_is_marked_where_marks_are_understood() {
-    let body = sent("openrouter", "anthropic/claude", hello()).await;
+    let history = [
+        ChatMessage::user("one"),
+        ChatMessage::assistant("1"),
+        ChatMessage::user("two"),
+        ChatMessage::assistant("2"),
+        ChatMessage::user("three"),
+    ];
     let mark = json!({ "type": "ephemeral" });
-    assert_eq!(body["messages"][0]["content"], json!([{ "type": "text", "text": "Be brief.", "cache_control": mark }]));
-    assert_eq!(body["tools"][3]["cache_control"], mark);
-    assert_eq!(body["tools"][2].get("cache_control"), None);
+    let marked = |text: &str| json!([{ "type": "text", "text": text, "cache_control": mark }]);
+    for (name, model, takes) in [
+        ("openrouter", "anthropic/claude-opus-4.5", true),
+        ("openrouter", "google/gemini-3-pro", true),
+        ("openrouter", "x-ai/grok-4", false),
+        ("openai", "gpt-4o", false),
+    ] {
+        let body = sent(name, model, request(history.clone())).await;
+        let plain = |text: &str| json!(text);
+        let (system, two, three) = match takes {
+            true => (marked("Be brief."), marked("two"), marked("three")),
+            false => (plain("Be brief."), plain("two"), plain("three")),
+        };
+        let contents: Vec<&Value> =
+            body["messages"].as_array().unwrap().iter().map(|message| &message["content"]).collect();
+        assert_eq!(contents, [&system, &plain("one"), &plain("1"), &two, &plain("2"), &three], "{name} {model}");
+        let tools = body["tools"].as_array().unwrap();
+        let tools: Vec<bool> = tools.iter().map(|tool| tool.get("cache_control").is_some()).collect();
+        assert_eq!(tools, [false, false, false, takes], "{name} {model}");
+    }
 }
 
 #[tokio::test]
@@ -231,15 +257,15 @@ async fn failures_say_what_to_try_and_never_show_the_key() {
     let response = router("openai", &echoing, quick()).chat_with_failover(hello(), &context()).await;
     assert!(!words(&response).contains(KEY) && words(&response).contains("***"), "{response:?}");
 
-    let router = ProviderRouter::new([candidate("openai", &settings("https://127.0.0.1:1/v1"), "m")], quick());
+    let nobody = ReservedPort::new().unwrap();
+    let silent = format!("https://{}/v1", nobody.address());
+    let router = ProviderRouter::new([candidate("openai", &settings(&silent), "m")], quick());
     let response = router.chat_with_failover(hello(), &context()).await;
     assert!(words(&response).starts_with("openai/m: connection failed: "), "{response:?}");
 
-    let gone = refusing.base_url();
-    refusing.server().shutdown().await;
-    let router = ProviderRouter::new([candidate("ollama", &settings(&gone), "m")], quick());
+    let address = format!("http://{}", nobody.address());
+    let router = ProviderRouter::new([candidate("ollama", &settings(&format!("{address}/v1")), "m")], quick());
     let response = router.chat_with_failover(hello(), &context()).await;
-    let address = gone.trim_end_matches("/v1");
     assert!(
         words(&response).starts_with(&format!("ollama/m: connection failed: cannot reach {address}")),
         "{response:?}"
@@ -263,14 +289,15 @@ async fn stopping_closes_the_connection() {
 #[tokio::test]
 async fn a_server_that_says_it_is_alive_is_waited_for() {
     let mut steps = Vec::new();
+    // Together longer than the silence that is borne, each much shorter.
     for _ in 0..8 {
-        steps.extend([Step::text(": still here\n\n"), Step::Wait(Duration::from_millis(100))]);
+        steps.extend([Step::text(": still here\n\n"), Step::Wait(Duration::from_millis(300))]);
     }
     steps.push(Step::text(
         "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"ok\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
     ));
     let server = ModelServer::scripted([Reply::raw(Response::chunked(200, "text/event-stream", steps))]).await.unwrap();
-    let response = router("custom", &server, quick()).chat_with_failover(hello(), &context()).await;
+    let response = router("custom", &server, impatient()).chat_with_failover(hello(), &context()).await;
     assert_eq!(words(&response), "ok", "{response:?}");
 }
 

@@ -2,9 +2,11 @@
 
 use nanobot_provider::ChatRequest;
 use nanobot_providers::{ProviderSpec, render};
+use nanobot_testkit::{ModelServer, Reply};
 use nanobot_types::{AssistantMessage, ChatMessage, ToolCall};
+use serde_json::Value;
 
-use super::support::request;
+use super::support::{context, quick, request, router};
 
 fn conversation() -> Vec<ChatMessage> {
     let call = |id: &str| ToolCall::new(id, "read_file", "{\"path\": \"a\"}");
@@ -46,5 +48,53 @@ fn each_request_begins_with_the_one_before() {
             assert_eq!(after, rendered(&request(messages[..length].to_vec())), "{name}");
             before = after;
         }
+    }
+}
+
+/// The blocks of a request's messages, and which of them are marked.
+fn blocks(body: &Value) -> Vec<(String, bool)> {
+    let messages = body["messages"].as_array().unwrap().iter();
+    let blocks = messages.flat_map(|message| message["content"].as_array().unwrap());
+    blocks
+        .map(|block| {
+            let mut block = block.clone();
+            let mark = block.as_object_mut().unwrap().remove("cache_control");
+            (block.to_string(), mark.is_some())
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn what_one_request_has_cached_the_next_one_finds() {
+    let mut history = Vec::new();
+    let mut requests = Vec::new();
+    for turn in 0..5 {
+        history.push(ChatMessage::user(format!("turn {turn}")));
+        requests.push(request(history.clone()));
+        // More calls than the API looks back over.
+        let calls: Vec<ToolCall> =
+            (0..15).map(|call| ToolCall::new(format!("{turn}-{call}"), "read_file", "{}")).collect();
+        history.push(ChatMessage::Assistant(AssistantMessage {
+            tool_calls: calls.clone(),
+            ..AssistantMessage::default()
+        }));
+        history.extend(calls.iter().map(|call| ChatMessage::tool(call, "x")));
+        requests.push(request(history.clone()));
+        history.push(ChatMessage::assistant("done"));
+    }
+    let server = ModelServer::answering(|_| Reply::text("ok")).await.unwrap();
+    let router = router("anthropic", &server, quick());
+    for request in requests {
+        router.chat_with_failover(request, &context()).await;
+    }
+    assert_eq!(server.violations(), Vec::<String>::new());
+    let mut before: Vec<(String, bool)> = Vec::new();
+    for request in server.requests() {
+        let after = blocks(&request.json);
+        assert!(after.iter().zip(&before).all(|((after, _), (before, _))| after == before));
+        let end = before.len().checked_sub(1);
+        assert!(end.is_none_or(|end| after[end].1), "where the request before ended is marked: {after:#?}");
+        assert!(after.last().unwrap().1);
+        before = after;
     }
 }
