@@ -18,6 +18,7 @@ mod outbound;
 mod pause;
 mod registry;
 mod settings;
+mod sticker;
 mod supervisor;
 pub mod text;
 mod typing;
@@ -29,3 +30,4 @@ pub use manager::{ChannelManager, ChannelManagerParts, ManagedChannel, MediaSett
 pub use media::FileMediaStore;
 pub use registry::ChannelRegistry;
 pub use settings::{AllowFrom, ChannelSettings, DeliverySettings, UncertainPolicy};
+pub use sticker::Stickers;

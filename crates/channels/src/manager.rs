@@ -19,7 +19,7 @@ use crate::outbound::OutboundWorker;
 use crate::supervisor::Supervisor;
 use crate::typing::TypingKeeper;
 use crate::waiting::Waiting;
-use crate::{ChannelSettings, ChannelsError, FileMediaStore};
+use crate::{ChannelSettings, ChannelsError, FileMediaStore, Stickers};
 
 /// How long tasks have to end after they were told to.
 const END_WITHIN: Duration = Duration::from_secs(3);
@@ -72,6 +72,8 @@ pub struct ChannelManagerParts {
     pub refused: Vec<(ChannelName, String)>,
     /// Where files go.
     pub media: MediaSettings,
+    /// Pictures that messages name.
+    pub stickers: Stickers,
     /// The slash commands that platforms show in their menus.
     pub commands: Arc<[CommandInfo]>,
     /// Fires when everything has to stop at once.
@@ -142,6 +144,7 @@ impl ChannelManager {
             flush: self.flush.clone(),
             cancel: self.cancel.clone(),
             waiting: Waiting::default(),
+            stickers: parts.stickers.clone(),
         };
         self.workers.spawn(parts.tasks.track_future(worker.run()));
         let intake = LedgerIntake {

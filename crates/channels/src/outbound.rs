@@ -21,7 +21,7 @@ use crate::aftermath::{self, News};
 use crate::text::{RenderedPart, render};
 use crate::typing::TypingKeeper;
 use crate::waiting::Waiting;
-use crate::{ChannelSettings, UncertainPolicy, pause};
+use crate::{ChannelSettings, Stickers, UncertainPolicy, pause};
 
 /// The first pause before a part is tried again.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -45,6 +45,7 @@ pub(crate) struct OutboundWorker {
     /// Fires when the worker has to end.
     pub(crate) cancel: CancellationToken,
     pub(crate) waiting: Waiting,
+    pub(crate) stickers: Stickers,
 }
 
 /// How the sending of a part ended.
@@ -118,6 +119,10 @@ impl OutboundWorker {
                 OutboundKind::Progress => settings.delivery.send_progress,
                 OutboundKind::ToolHint => settings.delivery.send_tool_hints,
                 OutboundKind::Delta { .. } | OutboundKind::StreamEnd { .. } => self.channel.drafts().is_some(),
+                OutboundKind::TurnEnd => {
+                    self.typing.stop(&message.chat_id, &message.delivery);
+                    self.channel.turn_ends().is_some()
+                }
                 OutboundKind::Final | OutboundKind::Notice => false,
             }
         };
@@ -125,11 +130,12 @@ impl OutboundWorker {
             return;
         }
         let showing = async {
-            match (&message.kind, self.channel.drafts()) {
-                (OutboundKind::Delta { .. }, Some(drafts)) => drafts.append(message).await,
-                (OutboundKind::StreamEnd { .. }, Some(drafts)) => drafts.close(message).await,
+            match (&message.kind, self.channel.drafts(), self.channel.turn_ends()) {
+                (OutboundKind::Delta { .. }, Some(drafts), _) => drafts.append(message).await,
+                (OutboundKind::StreamEnd { .. }, Some(drafts), _) => drafts.close(message).await,
+                (OutboundKind::TurnEnd, _, Some(ends)) => ends.ended(message).await,
                 _ => {
-                    for part in self.parts(&Arc::new(message.clone())) {
+                    for part in self.parts(&Arc::new(self.stickers.resolve(message).await)) {
                         self.channel.send(&part).await?;
                     }
                     Ok(())
@@ -153,7 +159,7 @@ impl OutboundWorker {
             let why = format!("sending part {} was interrupted: the platform may have it", delivery.parts_sent + 1);
             return self.end_uncertain(delivery, why).await;
         }
-        let message = Arc::new(delivery.message.clone());
+        let message = Arc::new(self.stickers.resolve(&delivery.message).await);
         let mut parts = self.parts(&message);
         if parts.is_empty() {
             self.tell(delivery, News::Empty).await;

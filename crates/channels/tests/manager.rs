@@ -12,7 +12,7 @@ use nanobot_channel::{
 };
 use nanobot_channels::{
     AllowFrom, ChannelManager, ChannelManagerParts, ChannelSettings, DeliverySettings, HealthState, ManagedChannel,
-    MediaSettings, UncertainPolicy,
+    MediaSettings, Stickers, UncertainPolicy,
 };
 use nanobot_testkit::RecordingChannel;
 use nanobot_testkit::channel::SendFault;
@@ -39,6 +39,10 @@ fn start(channels: Vec<RecordingChannel>) -> Fixture {
 }
 
 fn start_on(bus: MemoryBus, channels: Vec<RecordingChannel>) -> Fixture {
+    start_with(bus, channels, Stickers::in_folder("unused"))
+}
+
+fn start_with(bus: MemoryBus, channels: Vec<RecordingChannel>, stickers: Stickers) -> Fixture {
     let channels: Vec<_> = channels.into_iter().map(Arc::new).collect();
     let (settings, receiver) = watch::channel(everyone());
     let managed = channels
@@ -51,6 +55,7 @@ fn start_on(bus: MemoryBus, channels: Vec<RecordingChannel>) -> Fixture {
         channels: managed,
         refused: vec![("broken".into(), "no token".to_owned())],
         media: MediaSettings::below("unused"),
+        stickers,
         commands: Arc::default(),
         cancel: CancellationToken::new(),
         tasks: TaskTracker::new(),
@@ -406,4 +411,25 @@ async fn a_flush_sends_what_is_there_and_leaves_what_cannot_go() {
     let ledger = fixture.bus.list(Queue::Outbound, LedgerFilter::Open, 10).await.unwrap();
     assert_eq!(ledger.into_iter().map(|entry| entry.outbound.unwrap().content).collect::<Vec<_>>(), ["later"]);
     assert_eq!(channel.texts(), ["now"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn stickers_are_sent_as_pictures() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("index.json"), r#"{"wave": "https://x.test/wave.png"}"#).unwrap();
+    let fixture = start_with(MemoryBus::new(), vec![RecordingChannel::new("chat")], Stickers::in_folder(folder.path()));
+    fixture.publish(reply("1", 0, "Hello [sticker:wave] [sticker:nobody]")).await;
+    fixture.publish(reply("1", 1, "[sticker:wave]")).await;
+    let ledger = fixture.settled().await;
+    let stored: Vec<_> = ledger.iter().map(|(content, state, _)| (content.as_str(), *state)).collect();
+    let sent = EntryState::Sent;
+    assert_eq!(stored, [("Hello [sticker:wave] [sticker:nobody]", sent), ("[sticker:wave]", sent)]);
+    let parts = fixture.channels[0].parts();
+    let seen: Vec<_> = parts
+        .iter()
+        .map(|part| (part.plain.as_str(), part.message.media.iter().map(|media| media.location.as_str()).collect()))
+        .collect();
+    let wave = || vec!["https://x.test/wave.png"];
+    assert_eq!(seen, [("Hello [sticker:nobody]", wave()), ("", wave())]);
+    assert!(fixture.manager.stop().await);
 }

@@ -1,17 +1,14 @@
 //! The assistant in people's chats: bus, agent, channels, health endpoint.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nanobot_agent_core::{AgentError, AgentLoop, CommandTable, LoopSettings, Outbox};
+use nanobot_agent_core::{AgentError, AgentLoop, BusSpawner, LoopSettings, Outbox, Spawner};
 use nanobot_bus::{Bus, EventFeed, Ledger};
 use nanobot_channel::{ChannelName, RawConfig};
-use nanobot_channels::{
-    ChannelManager, ChannelManagerParts, ChannelRegistry, ChannelSettings, ChannelsError, DeliverySettings, Health,
-    HealthState, ManagedChannel, MediaSettings,
-};
+use nanobot_channels::{ChannelManager, ChannelManagerParts, ChannelRegistry, ChannelSettings, ChannelsError, DeliverySettings, Health, HealthState, ManagedChannel, MediaSettings, Stickers};
 use nanobot_config::Config;
 use nanobot_control::{About, ControlParts, ControlServer, RunningControl};
 use nanobot_server::{ChannelHealth, HealthReport, HealthServer, HealthSource, ServerConfig};
@@ -24,10 +21,20 @@ use tokio_util::task::TaskTracker;
 
 use crate::assistant::Assistant;
 use crate::keeping::Keeper;
-use crate::{FirstVisit, ModelChoice, RuntimeError, control_socket, model, platforms};
+use crate::restart::{self, Restart};
+use crate::{FirstVisit, ModelChoice, RuntimeError, commands, control_socket, model, platforms};
 
 /// How long replies may still be sent after the last turn ended.
 const FLUSH_GRACE: Duration = Duration::from_secs(5);
+
+/// Why a gateway ended in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It was told to.
+    Stopped,
+    /// A person wants it to begin again.
+    ToRestart,
+}
 
 /// A gateway that owns its home and has not begun to run.
 #[derive(Debug)]
@@ -43,7 +50,10 @@ pub struct Gateway {
     channels: Vec<ManagedChannel>,
     refused: Vec<(ChannelName, String)>,
     media: MediaSettings,
+    stickers: Stickers,
     first_visit: Option<FirstVisit>,
+    restart: Restart,
+    data_dir: PathBuf,
     started: Instant,
     /// Given back last, when the socket is gone.
     _lock: HomeLock,
@@ -69,7 +79,9 @@ impl Gateway {
         let outbox: Arc<dyn Outbox> = Arc::new(Arc::new(bus.clone()) as Arc<dyn Bus>);
         let model = model::choose_for_gateway(config).await?;
         let events = EventFeed::new();
-        let assistant = Assistant::build(config, model, outbox, events.clone())?;
+        let tasks: Arc<dyn Bus> = Arc::new(bus.clone());
+        let spawner = |subagents| Arc::new(BusSpawner::new(tasks, subagents)) as Arc<dyn Spawner>;
+        let assistant = Assistant::build(config, model, outbox, spawner, events.clone())?;
         let about = About {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
@@ -92,7 +104,10 @@ impl Gateway {
             channels,
             refused,
             media,
+            stickers: Stickers::in_folder(config.workspace()?.join("stickers")),
             first_visit,
+            restart: Restart::of_home(&config.paths().data_dir),
+            data_dir: config.paths().data_dir.clone(),
             started,
             _lock: lock,
         })
@@ -125,19 +140,20 @@ impl Gateway {
         self.first_visit.as_ref()
     }
 
-    /// Runs until `cancel` fires, then shuts down in order: nothing new is taken, turns have
-    /// their grace, replies are sent, channels end, the ledger is closed.
+    /// Runs until `cancel` fires or a person wants a restart, then shuts down in order: nothing new
+    /// is taken, turns have their grace, replies are sent, channels end, the ledger is closed.
     ///
     /// # Errors
     /// [`RuntimeError::Channels`] when two channels have one name, [`RuntimeError::Agent`] when
     /// the bus gives no messages.
-    pub async fn run(self, cancel: CancellationToken) -> Result<(), RuntimeError> {
+    pub async fn run(self, cancel: CancellationToken) -> Result<Ended, RuntimeError> {
         let bus: Arc<dyn Bus> = Arc::new(self.bus.clone());
         let ledger: Arc<dyn Ledger> = Arc::new(self.bus.clone());
         let tasks = TaskTracker::new();
         let end = CancellationToken::new();
         let parts = ControlParts { bus: bus.clone(), ledger: ledger.clone(), events: self.events, about: self.about };
-        let commands = CommandTable::built_in();
+        let commands = commands::table(&self.restart)?;
+        restart::tell(&self.data_dir, &*bus).await;
         // Before the channels: what waits for terminals is nobody else's to look after.
         let control = prepare(self.control, parts, cancel.clone()).await;
         let manager = ChannelManager::start(&ChannelManagerParts {
@@ -146,6 +162,7 @@ impl Gateway {
             channels: self.channels,
             refused: self.refused,
             media: self.media,
+            stickers: self.stickers,
             commands: commands.infos().collect(),
             cancel: end.clone(),
             tasks: tasks.clone(),
@@ -158,8 +175,12 @@ impl Gateway {
         let serving = tasks.spawn(self.server.serve(health, end.child_token()));
         let turns =
             AgentLoop::with_commands(self.assistant.agent, bus, ledger.clone(), LoopSettings::default(), commands);
+        let wanted = self.restart.wanted().clone();
         let close_intake = async {
-            cancel.cancelled().await;
+            tokio::select! {
+                () = cancel.cancelled() => {}
+                () = wanted.cancelled() => cancel.cancel(),
+            }
             manager.close_intake();
         };
         let (outcome, ()) = tokio::join!(end_with(turns.run(cancel.clone()), &cancel), close_intake);
@@ -174,7 +195,8 @@ impl Gateway {
         tasks.close();
         tasks.wait().await;
         self.bus.close().await;
-        Ok(outcome?)
+        outcome?;
+        Ok(if wanted.is_cancelled() { Ended::ToRestart } else { Ended::Stopped })
     }
 }
 

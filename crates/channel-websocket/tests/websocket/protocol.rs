@@ -9,12 +9,12 @@ use nanobot_channel::{
 use nanobot_channel_websocket::{WebSocketChannel, WebSocketConfig, WebSocketFactory};
 use nanobot_channels::{
     AllowFrom, ChannelManager, ChannelManagerParts, ChannelSettings, DeliverySettings, HealthState, ManagedChannel,
-    MediaSettings,
+    MediaSettings, Stickers,
 };
 use nanobot_testkit::{TestkitError, WAIT_LIMIT, WebSocketClient};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -43,6 +43,7 @@ fn gateway_on(bus: MemoryBus, config: WebSocketConfig) -> Gateway {
         channels: vec![ManagedChannel { channel: Arc::clone(&channel) as Arc<dyn Channel>, settings: receiver }],
         refused: Vec::new(),
         media: MediaSettings::below("unused"),
+        stickers: Stickers::in_folder("unused"),
         commands: Arc::default(),
         cancel: CancellationToken::new(),
         tasks: TaskTracker::new(),
@@ -196,7 +197,10 @@ async fn a_full_ledger_is_said_and_the_message_may_come_again() {
 /// A client that opens a connection and then does nothing more, not even read.
 async fn mute(gateway: &Gateway, chat: &str) -> TcpStream {
     let address = address(&gateway.channel).await;
-    let mut stream = TcpStream::connect(address).await.unwrap();
+    let socket = TcpSocket::new_v4().unwrap();
+    // How much the system takes for a client that does not read is a matter of the machine.
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut stream = socket.connect(address).await.unwrap();
     let request = format!(
         "GET /?token={TOKEN}&client_id=mute&chat_id={chat} HTTP/1.1\r\nHost: {address}\r\nConnection: Upgrade\r\n\
          Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
@@ -250,6 +254,7 @@ async fn stopping_says_goodbye_and_a_taken_port_is_reported() {
         channels: vec![ManagedChannel::fixed(second, ChannelSettings::default())],
         refused: Vec::new(),
         media: MediaSettings::below("unused"),
+        stickers: Stickers::in_folder("unused"),
         commands: Arc::default(),
         cancel: CancellationToken::new(),
         tasks: TaskTracker::new(),

@@ -1,0 +1,240 @@
+//! Stickers: `[sticker:name]` in a message becomes the picture of that name.
+//!
+//! Decision: a message is resolved right before it is sent, for every channel alike; what is stored
+//! keeps the tag, so that the assistant remembers what it said. `index.json` in the folder maps names
+//! to addresses, or to files, and a file has to lie in the folder: what the assistant writes into the
+//! index must not reach anything else. A name that is not known stays as text.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use nanobot_channel::{MediaRef, OutboundMessage};
+
+/// How a tag begins; it ends with `]` on the same line.
+const OPENING: &str = "[sticker:";
+
+/// The largest index, in bytes.
+const INDEX_LIMIT: u64 = 1 << 20;
+
+/// The longest name, in bytes.
+const NAME_LIMIT: usize = 200;
+
+/// A folder of stickers, which need not exist.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stickers {
+    folder: PathBuf,
+}
+
+/// Names and where their pictures are.
+type Index = BTreeMap<String, String>;
+
+impl Stickers {
+    /// The stickers of a folder with an `index.json`. Touches no disk.
+    #[must_use]
+    pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    /// The message with its stickers as pictures. One without any is not touched, and costs no
+    /// look at the disk.
+    pub(crate) async fn resolve(&self, message: &OutboundMessage) -> OutboundMessage {
+        let has_tag = message.content.contains(OPENING) || message.media.iter().any(|media| is_tag(&media.location));
+        let message = message.clone();
+        if !has_tag {
+            return message;
+        }
+        let (stickers, unresolved) = (self.clone(), message.clone());
+        tokio::task::spawn_blocking(move || stickers.resolve_now(message)).await.unwrap_or_else(|error| {
+            tracing::error!(%error, "the stickers of a message could not be resolved");
+            unresolved
+        })
+    }
+
+    fn resolve_now(&self, message: OutboundMessage) -> OutboundMessage {
+        let index = self.index();
+        let picture = |name: &str| {
+            let found = index.get(name).and_then(|location| self.locate(location));
+            if found.is_none() {
+                tracing::warn!(name, folder = %self.folder.display(), "a sticker is not known and stays as text");
+            }
+            found
+        };
+        let mut media: Vec<MediaRef> = Vec::new();
+        let mut unknown = Vec::new();
+        for reference in &message.media {
+            match tag_name(&reference.location).map(|name| (name, picture(name))) {
+                None => media.push(reference.clone()),
+                Some((_, Some(found))) => add(&mut media, found),
+                Some((_, None)) => unknown.push(reference.location.as_str()),
+            }
+        }
+        let mut lines: Vec<String> = Vec::new();
+        for line in message.content.split('\n') {
+            let (rest, found) = without_tags(line, picture);
+            // A line of stickers alone leaves no empty line behind.
+            if found.is_empty() || !rest.is_empty() {
+                lines.push(rest);
+            }
+            found.into_iter().for_each(|found| add(&mut media, found));
+        }
+        lines.extend(unknown.into_iter().map(str::to_owned));
+        let content = lines.join("\n");
+        let content = if content.trim().is_empty() { String::new() } else { content };
+        OutboundMessage { content, media, ..message }
+    }
+
+    fn index(&self) -> Index {
+        let path = self.folder.join("index.json");
+        let read = || -> io::Result<Index> {
+            let mut bytes = Vec::new();
+            File::open(&path)?.take(INDEX_LIMIT + 1).read_to_end(&mut bytes)?;
+            let map: BTreeMap<String, serde_json::Value> = serde_json::from_slice(&bytes)?;
+            Ok(map.into_iter().filter_map(|(name, place)| Some((name, place.as_str()?.to_owned()))).collect())
+        };
+        read().unwrap_or_else(|error| {
+            tracing::warn!(path = %path.display(), %error, "the index of stickers cannot be read");
+            Index::new()
+        })
+    }
+
+    /// Where a picture is: an address as it stands, or a file inside the folder.
+    fn locate(&self, location: &str) -> Option<MediaRef> {
+        if ["http://", "https://"].iter().any(|scheme| location.starts_with(scheme)) {
+            return Some(MediaRef::new(location));
+        }
+        let folder = self.folder.canonicalize().ok()?;
+        let inside = |path: &Path| {
+            let path = path.canonicalize().ok()?;
+            (path.starts_with(&folder) && path.is_file()).then(|| MediaRef::new(path.to_string_lossy()))
+        };
+        // People write paths as they see them in the folder, or in the workspace.
+        inside(&folder.join(location)).or_else(|| inside(&folder.parent()?.join(location)))
+    }
+}
+
+fn add(media: &mut Vec<MediaRef>, found: MediaRef) {
+    if !media.contains(&found) {
+        media.push(found);
+    }
+}
+
+fn is_tag(text: &str) -> bool {
+    tag_name(text).is_some()
+}
+
+/// The name in a text that is a tag and nothing else.
+fn tag_name(text: &str) -> Option<&str> {
+    let name = text.trim().strip_prefix(OPENING)?.strip_suffix(']')?;
+    is_name(name).then(|| name.trim())
+}
+
+fn is_name(name: &str) -> bool {
+    !name.trim().is_empty() && name.len() <= NAME_LIMIT && !name.contains(['[', ']', '\n'])
+}
+
+/// A line without the tags that are known, and their pictures. A tag in code is talked about, not
+/// shown.
+fn without_tags(line: &str, picture: impl Fn(&str) -> Option<MediaRef>) -> (String, Vec<MediaRef>) {
+    let mut rest = line;
+    let mut kept = String::new();
+    let mut found = Vec::new();
+    while let Some((before, behind)) = rest.split_once(OPENING) {
+        kept.push_str(before);
+        let tag = behind.split_once(']').filter(|(name, _)| is_name(name) && !kept.ends_with('`'));
+        match tag.and_then(|(name, behind)| Some((picture(name.trim())?, behind))) {
+            Some((shown, behind)) => {
+                found.push(shown);
+                // One of the two blanks around the tag goes with it.
+                let is_apart = kept.is_empty() || kept.ends_with(' ');
+                rest = if is_apart { behind.strip_prefix(' ').unwrap_or(behind) } else { behind };
+            }
+            None => {
+                kept.push_str(OPENING);
+                rest = behind;
+            }
+        }
+    }
+    kept.push_str(rest);
+    if !found.is_empty() {
+        kept.truncate(kept.trim_end().len());
+    }
+    (kept, found)
+}
+
+#[cfg(test)]
+mod tests {
+    use nanobot_channel::{InboundMessage, OutboundKey, OutboundKind};
+
+    use super::*;
+
+    fn message(content: &str, media: &[&str]) -> OutboundMessage {
+        let key = OutboundKey { turn: "turn".into(), position: 0 };
+        let inbound = InboundMessage::text("chat", "ann", "1", "");
+        let message = OutboundMessage::in_reply_to(&inbound, key, OutboundKind::Final, content.to_owned());
+        OutboundMessage { media: media.iter().map(|place| MediaRef::new(*place)).collect(), ..message }
+    }
+
+    async fn resolved(stickers: &Stickers, content: &str, media: &[&str]) -> (String, Vec<String>) {
+        let resolved = stickers.resolve(&message(content, media)).await;
+        (resolved.content, resolved.media.into_iter().map(|media| media.location).collect())
+    }
+
+    #[tokio::test]
+    async fn known_names_become_pictures_and_unknown_ones_stay_as_text() {
+        let workspace = tempfile::tempdir().unwrap();
+        let root = workspace.path().canonicalize().unwrap();
+        let folder = root.join("stickers");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("wave.png"), "png").unwrap();
+        std::fs::write(root.join("secret.txt"), "canary").unwrap();
+        let secret = root.join("secret.txt").display().to_string();
+        let absolute = folder.join("wave.png").display().to_string();
+        let index = serde_json::json!({
+            "wave": "wave.png", "short": "stickers/wave.png", "absolute": absolute, "开心": "https://x.test/happy.gif",
+            "out": "../secret.txt", "far": secret, "gone": "gone.png", "folder": ".", "number": 5,
+        });
+        std::fs::write(folder.join("index.json"), index.to_string()).unwrap();
+        let stickers = Stickers::in_folder(&folder);
+        let (wave, happy) = (absolute.as_str(), "https://x.test/happy.gif");
+        let table: [(&str, &[&str], &str, &[&str]); 15] = [
+            ("Hello [sticker:wave] there", &[], "Hello there", &[wave]),
+            ("[sticker:wave] Hello", &[], "Hello", &[wave]),
+            ("Hello [sticker:开心]", &[], "Hello", &[happy]),
+            ("你好[sticker:开心]呀", &[], "你好呀", &[happy]),
+            ("[sticker:wave]", &[], "", &[wave]),
+            ("One\n[sticker:wave] [sticker: 开心 ]\nTwo", &[], "One\nTwo", &[wave, happy]),
+            ("[sticker:wave][sticker:short][sticker:absolute]", &[], "", &[wave]),
+            ("Hi [sticker:nobody]!", &[], "Hi [sticker:nobody]!", &[]),
+            ("[sticker:out] [sticker:far]", &[], "[sticker:out] [sticker:far]", &[]),
+            (
+                "[sticker:gone][sticker:folder][sticker:number]",
+                &[],
+                "[sticker:gone][sticker:folder][sticker:number]",
+                &[],
+            ),
+            ("write `[sticker:wave]` for it", &[], "write `[sticker:wave]` for it", &[]),
+            ("[sticker:] [sticker:wave", &[], "[sticker:] [sticker:wave", &[]),
+            ("a [sticker:x [sticker:wave]", &[], "a [sticker:x", &[wave]),
+            ("Look", &["/a.txt", "[sticker:wave]"], "Look", &["/a.txt", wave]),
+            ("Look", &["[sticker:nobody]"], "Look\n[sticker:nobody]", &[]),
+        ];
+        for (content, media, text, pictures) in table {
+            let pictures = pictures.iter().map(|place| (*place).to_owned()).collect();
+            assert_eq!(resolved(&stickers, content, media).await, (text.to_owned(), pictures), "{content:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn without_an_index_everything_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let stickers = Stickers::in_folder(folder.path());
+        for index in [None, Some("{"), Some("[]")] {
+            if let Some(index) = index {
+                std::fs::write(folder.path().join("index.json"), index).unwrap();
+            }
+            assert_eq!(resolved(&stickers, "a [sticker:x]", &[]).await, ("a [sticker:x]".to_owned(), Vec::new()));
+        }
+    }
+}
