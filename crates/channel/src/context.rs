@@ -3,18 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nanobot_types::{ChatId, CommandInfo, InboundMessage, MediaRef, SenderId};
+use nanobot_types::{ChatId, ChatKind, CommandInfo, InboundMessage, MediaRef, SenderId};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-
-/// What kind of conversation a message came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ChatKind {
-    /// One person.
-    Direct,
-    /// Several people.
-    Group,
-}
 
 /// Whether somebody may talk to the assistant.
 #[derive(Clone, Debug, PartialEq, Eq)]

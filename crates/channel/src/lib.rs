@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 pub use async_trait::async_trait;
 pub use nanobot_types::{
-    Button, ChannelName, ChatId, CommandInfo, DeliveryContext, InboundMessage, Map, MediaRef, MessageId, Origin,
+    Button, ChannelName, ChatId, ChatKind, CommandInfo, DeliveryContext, InboundMessage, Map, MediaRef, MessageId, Origin,
     OutboundKey, OutboundKind, OutboundMessage, SenderId, SessionKey, StreamId, Timestamp, TraceId,
 };
 pub use serde_json::Value;
@@ -23,10 +23,10 @@ pub use tokio_util::sync::CancellationToken;
 pub use tokio_util::task::TaskTracker;
 
 pub use context::{
-    Access, AccessDecision, Admission, ChannelContext, ChatKind, Intake, MediaError, MediaStore, Progress,
+    Access, AccessDecision, Admission, ChannelContext, Intake, MediaError, MediaStore, Progress,
 };
 pub use error::{ChannelError, SendRecovery};
-pub use outbound::{DeliveryGuarantee, Dialect, Drafts, Measure, OutboundPart, Sent, TextStyle, Typing};
+pub use outbound::{DeliveryGuarantee, Dialect, Drafts, Measure, OutboundPart, Sent, TextStyle, TurnEnds, Typing};
 
 /// One configured connection to a chat platform.
 #[async_trait]
@@ -62,6 +62,11 @@ pub trait Channel: Send + Sync + std::fmt::Debug {
 
     /// The typing indicator, if there is one.
     fn typing(&self) -> Option<&dyn Typing> {
+        None
+    }
+
+    /// Who is told that a turn is over, if that is worth telling here.
+    fn turn_ends(&self) -> Option<&dyn TurnEnds> {
         None
     }
 }

@@ -30,6 +30,7 @@ impl Intake for LedgerIntake {
         }
         // A channel speaks for itself alone.
         message.channel = self.channel.clone();
+        message.chat = Some(kind);
         let (chat, delivery) = (message.chat_id.clone(), message.delivery.clone());
         match self.bus.publish_inbound(message).await {
             Ok(Accepted::New) => {

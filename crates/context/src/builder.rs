@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use nanobot_memory::MemoryStore;
+use nanobot_memory::{MemoryStore, Scope};
 use nanobot_skill::SkillSource;
 use nanobot_types::{SessionKey, Transcript};
 
@@ -84,7 +84,7 @@ impl ContextBuilder {
             Found::Stale(older, why) => (Some(older), why),
             Found::Nothing => (None, Renewal::Unknown),
         };
-        let prompt = self.snapshots.keep(session, self.build(facts.summary).await, facts);
+        let prompt = self.snapshots.keep(session, self.build(facts).await, facts);
         if let Some(content) = self.snapshots.to_save(session) {
             self.notes.save(session, Note::Prompt, content).await;
         }
@@ -126,7 +126,7 @@ impl ContextBuilder {
         render::render(transcript, &self.pictures).await
     }
 
-    async fn build(&self, summary: Option<&str>) -> SystemPrompt {
+    async fn build(&self, facts: SessionFacts<'_>) -> SystemPrompt {
         let settings = Arc::clone(&self.settings);
         let files = tokio::task::spawn_blocking(move || read_files(&settings)).await.unwrap_or_else(|error| {
             tracing::error!(%error, "the files of a prompt could not be read");
@@ -140,13 +140,16 @@ impl ContextBuilder {
                 .section("skills", files.skill_list)
                 .finish();
         }
-        let memory = recall::recall(&*self.memory, (self.settings.today)()).await;
+        let today = (self.settings.today)();
+        let memory = recall::recall(&*self.memory, &Scope::Shared, today).await;
+        let own_memory = recall::own(&*self.memory, facts.audience, today).await;
         FrozenPart::new()
             .section("identity", identity::identity(&self.settings.bot_name, &self.settings.workspace))
             .section("bootstrap", files.bootstrap)
             .epoch()
             .section("memory", memory)
-            .section("summary", summary.map(summary_section).unwrap_or_default())
+            .section(recall::OWN, own_memory)
+            .section("summary", facts.summary.map(summary_section).unwrap_or_default())
             .section("active_skills", files.active_skills)
             .section("skills", files.skill_list)
             .finish()

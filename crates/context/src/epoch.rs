@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use nanobot_memory::Audience;
 use serde::{Deserialize, Serialize};
 
 use crate::{Difference, SystemPrompt};
@@ -18,6 +19,9 @@ pub struct SessionFacts<'a> {
     /// What its earlier conversation was about, where that is no longer sent. Read when the prompt
     /// is built.
     pub summary: Option<&'a str>,
+    /// Who hears it: a prompt that was built for others is not used. `None` takes the prompt as it
+    /// stands, and builds one of what is everybody's.
+    pub audience: Option<&'a Audience>,
 }
 
 /// The prompt of a session for one turn.
@@ -51,6 +55,8 @@ pub enum Renewal {
     Moved,
     /// Somebody asked for it.
     Asked,
+    /// Others hear the session than before.
+    Audience,
     /// The old one was built for other settings.
     Settings,
 }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use crate::prompt::Section;
-use crate::{Digest, Renewal, SessionFacts, SystemPrompt};
+use crate::{Digest, Renewal, SessionFacts, SystemPrompt, recall};
 
 #[derive(Debug)]
 pub(crate) struct Snapshots {
@@ -71,6 +71,8 @@ impl Snapshots {
             Some(Renewal::Settings)
         } else if facts.cursor.is_some() && entry.cursor.is_some() && facts.cursor != entry.cursor {
             Some(Renewal::Moved)
+        } else if facts.audience.is_some_and(|audience| !recall::is_for(&entry.prompt, audience)) {
+            Some(Renewal::Audience)
         } else if entry.expired {
             Some(Renewal::Asked)
         } else if entry.used.elapsed().max(facts.silent) >= self.cold_after {
@@ -191,7 +193,7 @@ mod tests {
     }
 
     fn at(cursor: u64) -> SessionFacts<'static> {
-        SessionFacts { cursor: Some(cursor), silent: Duration::ZERO, summary: None }
+        SessionFacts { cursor: Some(cursor), silent: Duration::ZERO, ..SessionFacts::default() }
     }
 
     fn outcome(snapshots: &Snapshots, session: &str, facts: SessionFacts<'_>) -> Option<Renewal> {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use nanobot_bus::{Delivery, Settle, Subscription};
-use nanobot_types::{ChatId, Event, InboundMessage, OutboundMessage, SessionKey};
+use nanobot_types::{ChatId, ChatKind, Event, InboundMessage, MessageId, OutboundMessage, SessionKey};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -22,7 +22,7 @@ pub const TERMINAL_CHANNEL: &str = "cli";
 /// A message from a terminal, to the session it names: `channel:chat`, or a chat of the terminal's
 /// own channel.
 #[must_use]
-pub fn place(session: &str, text: &str) -> InboundMessage {
+pub fn said(session: &str, text: &str, id: Option<MessageId>) -> InboundMessage {
     let own = match session.split_once(':') {
         Some((TERMINAL_CHANNEL, chat)) => Some(chat),
         Some(_) => None,
@@ -30,7 +30,9 @@ pub fn place(session: &str, text: &str) -> InboundMessage {
     };
     let message = InboundMessage::text(TERMINAL_CHANNEL, "user", own.unwrap_or(session), text);
     let session_key_override = own.is_none().then(|| SessionKey::from(session));
-    InboundMessage { session_key_override, ..message }
+    // At a terminal sits one person; who else hears a session of another channel is not known here.
+    let chat = own.is_some().then_some(ChatKind::Direct);
+    InboundMessage { id, session_key_override, chat, ..message }
 }
 
 /// The connections that wait for replies.
@@ -136,7 +138,7 @@ mod tests {
             ("notes", "notes", "cli:notes"),
             ("telegram:7", "telegram:7", "telegram:7"),
         ] {
-            let message = place(session, "hi");
+            let message = said(session, "hi", None);
             assert_eq!((message.channel.as_str(), message.chat_id.as_str()), (TERMINAL_CHANNEL, chat));
             assert_eq!(message.session_key(), SessionKey::from(key));
         }

@@ -88,6 +88,19 @@ pub struct InboundMessage {
     /// Where a reply belongs.
     #[serde(default)]
     pub delivery: DeliveryContext,
+    /// Who else hears it, where the channel says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chat: Option<ChatKind>,
+}
+
+/// What kind of conversation a message came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChatKind {
+    /// One person.
+    Direct,
+    /// Several people.
+    Group,
 }
 
 impl InboundMessage {
@@ -110,6 +123,7 @@ impl InboundMessage {
             session_key_override: None,
             origin: Origin::User,
             delivery: DeliveryContext::default(),
+            chat: None,
         }
     }
 
@@ -167,6 +181,9 @@ pub enum OutboundKind {
         /// The turn goes on: tools run now and another stream follows.
         resuming: bool,
     },
+    /// The turn is over, whether or not it said anything; its key names it. Nothing to show.
+    /// Lossy, and behind everything the turn said.
+    TurnEnd,
     /// Something the assistant says on its own behalf: an error, a restart, a limit.
     Notice,
 }
