@@ -202,6 +202,7 @@ async fn run(options: &TurnOptions, replies: Vec<Reply>) -> Ran {
         chat_id: "direct".into(),
         message_id: None,
         sender: None,
+        chat: None,
         delivery: DeliveryContext::default(),
         metadata: Map::new(),
         origin: Origin::User,

@@ -204,6 +204,8 @@ pub(crate) async fn say(agent: &Agent, session: &str, said: Said) -> Result<Turn
         channel: channel.into(),
         chat_id: chat.into(),
         message_id: None,
+        sender: None,
+        chat: None,
         delivery: DeliveryContext::default(),
         metadata: Map::new(),
         origin: Origin::User,

@@ -11,28 +11,36 @@
 
 mod agent;
 mod agent_loop;
+mod audience;
+mod consolidation;
 mod engine;
 mod error;
 mod message_tool;
 mod prefix;
+mod remember_tool;
 mod replay;
+mod search_tools;
 mod signal;
 mod subagent;
 
-pub use agent::{Agent, AgentParts, AgentSettings, DirectRequest, TurnReport, TurnRequest, UsageReport};
+pub use agent::{Agent, AgentParts, AgentSettings, ContextPart, ContextReport, DirectRequest, TurnReport, TurnRequest, UsageReport};
 pub use agent_loop::{
     AgentLoop, Command, CommandContext, CommandReply, CommandTable, DuplicateCommand, LoopSettings, When,
 };
+pub use consolidation::{CompactReport, ConsolidationSettings, Teller, Untold};
 pub use engine::{
     Answered, Journal, Progress, RequestWatch, Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnOutcome,
     TurnResult,
 };
+pub use audience::Audiences;
 pub use error::AgentError;
 pub use message_tool::{MessageTool, Outbox, OutboxError};
 pub use prefix::{Miss, MissEvent, last_miss};
+pub use remember_tool::{RememberArguments, RememberTool};
 pub use replay::{
     Bundle, BundleError, Difference, Divergence, Redactor, ReplayOptions, TurnChoice, TurnReplay, replay_session,
 };
+pub use search_tools::{MemorySearchTool, SearchArguments, SessionSearchTool};
 pub use signal::{Observer, Signal};
 pub use subagent::{
     BusSpawner, DirectSpawner, SpawnError, SpawnTool, Spawner, Started, SubagentEnd, SubagentInfo, SubagentSettings,

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use nanobot_session::MessageEntry;
 use nanobot_types::{
-    ChannelName, ChatId, ChatMessage, DeliveryContext, Map, MediaRef, Origin, SessionKey, TraceId, UserMessage,
+    ChannelName, ChatId, ChatKind, ChatMessage, DeliveryContext, Map, MediaRef, Origin, SenderId, SessionKey, TraceId,
+    UserMessage,
 };
 use tokio_util::sync::CancellationToken;
 
+use super::keeping::ObserverTeller;
 use super::{Agent, TurnReport, TurnRequest};
 use crate::engine::{Steering, TurnFacts};
 use crate::{AgentError, Observer, Signal};
@@ -25,6 +27,10 @@ pub struct DirectRequest {
     pub channel: ChannelName,
     /// The chat there.
     pub chat_id: ChatId,
+    /// Who said it, where somebody did.
+    pub sender: Option<SenderId>,
+    /// Who else hears it, where that is known.
+    pub chat: Option<ChatKind>,
     /// Who made it.
     pub origin: Origin,
     /// Who watches.
@@ -42,6 +48,8 @@ impl DirectRequest {
             session: SessionKey::from("cli:direct"),
             channel: ChannelName::from("cli"),
             chat_id: ChatId::from("direct"),
+            sender: None,
+            chat: None,
             origin: Origin::User,
             observer: Arc::new(|_: Signal| {}),
             cancel: CancellationToken::new(),
@@ -74,15 +82,18 @@ impl Steering for NoSteering {
 }
 
 impl Agent {
-    /// Runs one turn and returns its end.
+    /// Runs one turn and returns its end. What has outgrown the model's window is summarised in the
+    /// background then; [`Agent::shut_down`] waits for that.
     ///
     /// # Errors
     /// As [`Agent::run_turn`].
     pub async fn process_direct(&self, request: DirectRequest) -> Result<TurnReport, AgentError> {
         let now = chrono::Local::now().fixed_offset();
+        let runtime =
+            self.beside(&request.content, &request.origin, &now, &request.channel, &request.chat_id).await;
         let user = UserMessage { content: request.content.into(), media: request.media };
         let entry = MessageEntry {
-            runtime: Some(self.runtime_block(&now, &request.channel, &request.chat_id)),
+            runtime: Some(runtime),
             at: now,
             ..MessageEntry::new(ChatMessage::User(user))
         };
@@ -91,21 +102,26 @@ impl Agent {
             channel: request.channel,
             chat_id: request.chat_id,
             message_id: None,
-            sender: None,
+            sender: request.sender,
+            chat: request.chat,
             delivery: DeliveryContext::default(),
             metadata: Map::new(),
             origin: request.origin,
         };
-        self.run_turn(TurnRequest {
+        let (session, observer) = (facts.session.clone(), request.observer.clone());
+        let mut steering = NoSteering;
+        let turn = self.run_turn(TurnRequest {
             facts,
             entry,
             trace: TraceId::from(uuid::Uuid::new_v4().to_string()),
             observer: request.observer,
             cancel: request.cancel,
             interrupt: CancellationToken::new(),
-            steering: &mut NoSteering,
-        })
-        .await
+            steering: &mut steering,
+        });
+        let report = turn.await?;
+        self.turn_published(&session, Arc::new(ObserverTeller(observer)));
+        Ok(report)
     }
 }
 

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nanobot_session::{Entry, MessageEntry, Seq, SessionError, SessionStore};
+use nanobot_context::estimate_message;
+use nanobot_session::{Entry, MessageEntry, Seq, SessionError, SessionStore, SessionView};
 use nanobot_types::{ChannelName, ChatId, ChatMessage, SessionKey};
 
+use crate::consolidation::{Size, last_summary, waits};
 use crate::engine::{Journal, TurnFacts};
 use crate::message_tool::{self, MessageTool};
 
@@ -20,6 +22,38 @@ pub(super) struct SessionLog {
     chat_id: ChatId,
     head: Seq,
     answered_here: bool,
+    ran_tools: bool,
+    /// The conversation as the turn found it, and what the turn adds.
+    pub(super) conversation: Conversation,
+}
+
+/// What consolidation wants to know of a conversation.
+#[derive(Debug, Default)]
+pub(super) struct Conversation {
+    /// What was said before the messages that are still sent.
+    pub(super) summary: Option<String>,
+    /// Something waits to be summarised.
+    pub(super) waits: bool,
+    /// Tokens of the prompt and the tools.
+    pub(super) fixed: usize,
+    /// The messages that are still sent.
+    pub(super) size: Size,
+}
+
+impl Conversation {
+    /// What a log says about it.
+    pub(super) fn of(view: &SessionView) -> Self {
+        Self { summary: last_summary(view).map(str::to_owned), waits: waits(view), ..Self::default() }
+    }
+
+    fn grow(&mut self, entries: &[Entry]) {
+        for entry in entries {
+            if let Entry::Message(entry) = entry {
+                self.size.messages += 1;
+                self.size.tokens += estimate_message(&entry.sent());
+            }
+        }
+    }
 }
 
 impl SessionLog {
@@ -31,12 +65,15 @@ impl SessionLog {
             chat_id: facts.chat_id.clone(),
             head,
             answered_here: false,
+            ran_tools: false,
+            conversation: Conversation::default(),
         }
     }
 
     /// Appends behind whatever is there: another process may have written to the session, and a
     /// step that was taken has to be recorded all the same.
     pub(super) async fn append(&mut self, entries: Vec<Entry>) -> Result<(), SessionError> {
+        self.conversation.grow(&entries);
         let mut tries = 0;
         loop {
             tries += 1;
@@ -56,6 +93,11 @@ impl SessionLog {
         self.answered_here
     }
 
+    /// Whether the turn ran tools.
+    pub(super) fn ran_tools(&self) -> bool {
+        self.ran_tools
+    }
+
     /// Takes note of a step.
     pub(super) fn note(&mut self, message: &ChatMessage) {
         let result = match message {
@@ -64,7 +106,10 @@ impl SessionLog {
                 self.answered_here = false;
                 return;
             }
-            ChatMessage::Tool(result) => result,
+            ChatMessage::Tool(result) => {
+                self.ran_tools = true;
+                result
+            }
             ChatMessage::System { .. } | ChatMessage::Assistant(_) => return,
         };
         let is_message = result.name.as_ref().is_some_and(|name| name.as_str() == MessageTool::NAME);

@@ -5,17 +5,22 @@
 //! overall. The session log is the journal; there is no other state of a turn.
 
 mod conclude;
+mod context_report;
 mod describe;
 mod direct;
+mod keeping;
 mod locks;
 mod log;
+mod memory;
 mod opening;
+mod skills;
 mod usage;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use nanobot_bus::EventFeed;
-use nanobot_context::{ContextBuilder, runtime_block, zone_label};
+use nanobot_context::{Calibrator, ContextBuilder, SessionFacts, estimate_message, estimate_tokens, estimate_tools, runtime_block, zone_label};
 use nanobot_provider::ProviderRouter;
 use nanobot_session::{Entry, MessageEntry, ReadFrom, Seq, SessionStore, TurnEnd, TurnOutcome as EndedAs};
 use nanobot_tool::Registry;
@@ -25,15 +30,18 @@ use nanobot_types::{
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+pub use context_report::{ContextPart, ContextReport};
 pub use direct::DirectRequest;
 pub(crate) use direct::NoSteering;
 pub use usage::UsageReport;
 
 use crate::engine::{Progress, Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnOutcome, TurnResult};
+use crate::consolidation::{ConsolidationSettings, Consolidator, ConsolidatorParts, Size};
 use crate::prefix::{LogFacts, PrefixWatch};
 use crate::{AgentError, Observer, Subagents};
 pub(crate) use locks::KeyedLocks;
-use log::SessionLog;
+use log::{Conversation, SessionLog};
+use memory::LastLook;
 use opening::{FreshSteering, Opening, Resumed};
 use usage::Totals;
 
@@ -64,11 +72,18 @@ pub struct AgentSettings {
     pub max_concurrent_turns: usize,
     /// The model, as `/status` shows it.
     pub model: ModelId,
+    /// How conversations are kept within the model's window.
+    pub consolidation: ConsolidationSettings,
+    /// Where results of tools that are too long for a prompt are kept whole, readable for tools;
+    /// without it they are cut.
+    pub results_folder: Option<PathBuf>,
+    /// Where is kept over restarts what was learned about counting tokens.
+    pub calibration_file: Option<PathBuf>,
 }
 
 impl Default for AgentSettings {
     fn default() -> Self {
-        Self { options: TurnOptions::default(), max_concurrent_turns: 32, model: ModelId::from("") }
+        Self { options: TurnOptions::default(), max_concurrent_turns: 32, model: ModelId::from(""), consolidation: ConsolidationSettings::default(), results_folder: None, calibration_file: None }
     }
 }
 
@@ -116,7 +131,9 @@ pub struct Agent {
     permits: Semaphore,
     totals: Totals,
     prefixes: PrefixWatch,
+    consolidator: Arc<Consolidator>,
     subagents: Option<Arc<Subagents>>,
+    last_look: LastLook,
 }
 
 impl Agent {
@@ -128,8 +145,22 @@ impl Agent {
             limit => limit.min(Semaphore::MAX_PERMITS),
         };
         let prefixes = PrefixWatch::new(parts.context.notes().clone());
+        let calibrator = Arc::new(settings.calibration_file.clone().map_or_else(Calibrator::new, Calibrator::kept_in));
+        let consolidator = Consolidator::new(ConsolidatorParts {
+            settings: settings.consolidation.clone(),
+            router: parts.router.clone(),
+            sessions: parts.sessions.clone(),
+            context: parts.context.clone(),
+            calibrator: calibrator.clone(),
+            events: parts.events.clone(),
+        });
+        let engine = TurnEngine::new(parts.router, parts.registry, parts.events.clone()).calibrated_by(calibrator);
+        let engine = match &settings.results_folder {
+            Some(folder) => engine.keeping_results(folder),
+            None => engine,
+        };
         Self {
-            engine: TurnEngine::new(parts.router, parts.registry, parts.events.clone()),
+            engine,
             sessions: parts.sessions,
             context: parts.context,
             events: parts.events,
@@ -138,7 +169,9 @@ impl Agent {
             permits: Semaphore::new(permits),
             totals: Totals::default(),
             prefixes,
+            consolidator: Arc::new(consolidator),
             subagents: None,
+            last_look: LastLook::default(),
         }
     }
 
@@ -176,13 +209,17 @@ impl Agent {
         let session = request.facts.session.clone();
         let _owner = self.locks.lock(&session).await;
         let Ok(_permit) = self.permits.acquire().await else { return Err(AgentError::Interrupted) };
+        self.consolidator.calibrator().load().await;
         let view = self.sessions.read(&session, ReadFrom::Cursor).await?;
+        let view = self.make_room(&session, view).await?;
         let mut log = SessionLog::new(self.sessions.clone(), &request.facts, view.head);
+        log.conversation = Conversation::of(&view);
         let said = LogFacts::of(&view, &request.entry.at);
         let trace = request.trace.clone();
         let report = match Opening::of(&view, request.entry.inbound.as_ref()) {
             Opening::Ended(end) => return Ok(report_again(trace, end)),
-            Opening::Fresh { repairs, messages } => {
+            Opening::Fresh { mut repairs, messages } => {
+                repairs.extend(self.heard(&view, &request.facts));
                 self.events.send(Event::TurnStarted { session: session.clone(), trace });
                 self.begin(&mut log, said, repairs, messages, request).await?
             }
@@ -191,6 +228,8 @@ impl Agent {
                 self.go_on(&mut log, said, resumed, request).await?
             }
         };
+        self.note_size(&session, &log, report.ended);
+        self.notice_memory(&session, &report.trace, log.ran_tools()).await;
         self.events.send(Event::TurnFinished { session, trace: report.trace.clone() });
         Ok(report)
     }
@@ -239,12 +278,22 @@ impl Agent {
     ) -> Result<TurnReport, AgentError> {
         let mut steering = FreshSteering::new(request.steering, taken);
         let session = &request.facts.session;
-        let epoch = self.context.epoch(session, said.for_context()).await;
+        let audience = self.audience(session).await;
+        let facts = SessionFacts {
+            audience: Some(&audience),
+            summary: log.conversation.summary.as_deref(),
+            ..said.for_context()
+        };
+        let epoch = self.context.epoch(session, facts).await;
         let mut requests = self.prefixes.turn(session, &said, &epoch).await;
+        let tools = requests.in_order(self.engine.registry().specs());
+        log.conversation.fixed = estimate_tokens(epoch.prompt.text()) + estimate_tools(&tools);
+        let size = &mut log.conversation.size;
+        *size = Size { messages: messages.len(), tokens: messages.iter().map(|said| estimate_message(said)).sum() };
         let io = TurnIo {
             facts: &request.facts,
             system: epoch.prompt.text().clone(),
-            tools: requests.in_order(self.engine.registry().specs()),
+            tools,
             context: &self.context,
             journal: log,
             steering: &mut steering,
@@ -299,19 +348,6 @@ impl Agent {
                 0
             }
         }
-    }
-
-    /// Begins a new conversation in a session: nothing said before is sent to the model again.
-    /// Nothing is deleted.
-    ///
-    /// # Errors
-    /// [`AgentError::Session`].
-    pub async fn reset(&self, session: &SessionKey) -> Result<(), AgentError> {
-        let _owner = self.locks.lock(session).await;
-        let view = self.sessions.read(session, ReadFrom::Cursor).await?;
-        self.sessions.append(session, view.head, vec![Entry::Reset]).await?;
-        self.context.renew(session);
-        Ok(())
     }
 
     /// Copies the conversation of a session into a session of its own and returns the name of

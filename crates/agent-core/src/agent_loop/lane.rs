@@ -21,10 +21,11 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio_util::sync::CancellationToken;
 
 use super::commands::{Command, CommandTable, Parsed, When};
+use super::line::WaitingLine;
 use super::pump::{NOTICE_POSITION, Shared, chain, turn_of};
 use crate::engine::{Steering, TurnFacts};
 use crate::subagent::{is_note, reported_by};
-use crate::{Agent, AgentError, Observer, Signal, TurnReport, TurnRequest};
+use crate::{Agent, AgentError, Observer, Signal, Teller, TurnReport, TurnRequest};
 
 /// How often the pause after a failure doubles.
 const LONGEST_BACK_OFF: u32 = 6;
@@ -59,8 +60,18 @@ pub(super) struct LaneHandle {
     state: Arc<LaneState>,
     /// The number of the newest message.
     newest: u64,
-    /// Messages that found no room and come again, in order: nobody overtakes them.
-    put_off: VecDeque<MessageId>,
+    /// Messages that found no room and come again: nobody overtakes them.
+    line: WaitingLine,
+}
+
+/// A message that found no room.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) delivery: Delivery<InboundMessage>,
+    /// It is the first since the lane had room.
+    pub(super) is_first: bool,
+    /// How many times the lane has to be emptied before there can be room for it.
+    pub(super) lanes_before: u32,
 }
 
 #[derive(Debug, Default)]
@@ -76,47 +87,37 @@ struct LaneState {
 }
 
 impl LaneHandle {
-    /// Puts a message in; gives it back when the lane is full, or when others that were given
-    /// back before it have not come again.
-    pub(super) fn offer(&mut self, delivery: Delivery<InboundMessage>) -> Option<Delivery<InboundMessage>> {
+    /// Puts a message in, or refuses it: the lane is full, or others that were refused before it
+    /// have not come again.
+    pub(super) fn offer(&mut self, delivery: Delivery<InboundMessage>) -> Result<(), Refusal> {
         let id = delivery.message.journal_id();
-        let is_next = self.put_off.front().is_none_or(|first| Some(first) == id.as_ref());
-        if !is_next {
-            self.put_off(id);
-            return Some(delivery);
+        if id.as_ref().is_some_and(|id| !self.line.comes(id)) {
+            return Err(self.refuse(delivery, id));
         }
         self.newest += 1;
         let attempt = delivery.attempt;
         match self.queue.try_send(Queued { number: self.newest, delivery, attempt, begun: false }) {
             Ok(()) => {
-                self.put_off.pop_front();
-                None
+                id.iter().for_each(|id| self.line.leave(id));
+                Ok(())
             }
-            Err(TrySendError::Full(queued) | TrySendError::Closed(queued)) => {
-                self.put_off(id);
-                Some(queued.delivery)
-            }
+            Err(TrySendError::Full(queued) | TrySendError::Closed(queued)) => Err(self.refuse(queued.delivery, id)),
         }
     }
 
-    fn put_off(&mut self, id: Option<MessageId>) {
-        self.put_off.extend(id.filter(|id| !self.put_off.contains(id)));
-    }
-
-    /// How many lanes' worth of messages were put off: those at the end of them need not come again
-    /// before there can be room for them.
-    pub(super) fn lanes_behind(&self) -> u32 {
-        u32::try_from(self.put_off.len() / self.queue.max_capacity()).unwrap_or(u32::MAX)
+    fn refuse(&mut self, delivery: Delivery<InboundMessage>, id: Option<MessageId>) -> Refusal {
+        let before = id.map_or(0, |id| self.line.wait(&id));
+        let lanes_before = before / u64::try_from(self.queue.max_capacity()).unwrap_or(u64::MAX);
+        Refusal {
+            delivery,
+            is_first: !self.state.told.swap(true, Ordering::Relaxed),
+            lanes_before: u32::try_from(lanes_before).unwrap_or(u32::MAX),
+        }
     }
 
     /// Whether messages that found no room have yet to come again.
     pub(super) fn awaits_more(&self) -> bool {
-        !self.put_off.is_empty()
-    }
-
-    /// Whether a refusal is the first since the lane had room.
-    pub(super) fn first_refusal(&self) -> bool {
-        !self.state.told.swap(true, Ordering::Relaxed)
+        !self.line.is_empty()
     }
 
     /// Ends the running turn and discards what waits; how many messages that is.
@@ -169,7 +170,7 @@ impl Lane {
     pub(super) fn open(shared: Arc<Shared>, session: SessionKey) -> (LaneHandle, Self) {
         let (sender, queue) = mpsc::channel(shared.settings.lane_bound.max(1));
         let state = Arc::new(LaneState::default());
-        let handle = LaneHandle { queue: sender, state: state.clone(), newest: 0, put_off: VecDeque::new() };
+        let handle = LaneHandle { queue: sender, state: state.clone(), newest: 0, line: WaitingLine::default() };
         let lane = Self { shared, session, queue, state, next: VecDeque::new(), steered: Vec::new(), failures: 0 };
         (handle, lane)
     }
@@ -284,7 +285,7 @@ impl Lane {
         };
         let request = TurnRequest {
             facts: facts_of(message, &self.session),
-            entry: entry_of(&shared.agent, message),
+            entry: entry_of(&shared.agent, message).await,
             trace: turn_of(message),
             observer: Arc::new(BusObserver { shared: shared.clone(), message: message.clone() }),
             cancel,
@@ -292,7 +293,11 @@ impl Lane {
             steering: &mut steering,
         };
         match shared.agent.run_turn(request).await {
-            Ok(report) => self.publish(queued, report).await,
+            Ok(report) => {
+                let handled = self.publish(queued, report).await;
+                self.published(message);
+                handled
+            }
             // The ledger hands the message out again, and the turn goes on from its journal.
             Err(AgentError::Interrupted) => Handled::Done,
             Err(error) => self.failed(queued, &error).await,
@@ -302,7 +307,7 @@ impl Lane {
     /// Records a message without asking a model: the next turn will know of it.
     async fn note(&self, queued: &Queued) -> Handled {
         let message = &queued.delivery.message;
-        let (facts, entry) = (facts_of(message, &self.session), entry_of(&self.shared.agent, message));
+        let (facts, entry) = (facts_of(message, &self.session), entry_of(&self.shared.agent, message).await);
         let noted = self.shared.agent.conclude(&facts, entry, turn_of(message), TurnOutcome::Stopped, None).await;
         match noted {
             Ok(_) => settle(&[queued], &Settle::Ack).await,
@@ -321,13 +326,22 @@ impl Lane {
         let delivery = &queued.delivery;
         match self.shared.act(command, arguments, &self.session, &delivery.message, cancel).await {
             Ok(reply) => match self.shared.reply(delivery, reply).await {
-                Ok(()) => Handled::Done,
+                Ok(()) => {
+                    self.shared.turn_ended(&delivery.message);
+                    Handled::Done
+                }
                 Err(error) => self.failed(queued, &error.into()).await,
             },
             // The ledger hands the command out again.
             Err(AgentError::Interrupted) => Handled::Done,
             Err(error) => self.failed(queued, &error).await,
         }
+    }
+
+    /// Has what outgrew the model's window summarised, beside whatever comes next.
+    fn published(&self, message: &InboundMessage) {
+        let teller = BusTeller { shared: self.shared.clone(), message: message.clone() };
+        self.shared.agent.turn_published(&self.session, Arc::new(teller));
     }
 
     /// Publishes the visible end of a turn, then settles the messages it answered.
@@ -346,7 +360,9 @@ impl Lane {
             }
         }
         let answered: Vec<&Queued> = std::iter::once(queued).chain(&self.steered).collect();
-        settle(&answered, &Settle::Ack).await
+        let handled = settle(&answered, &Settle::Ack).await;
+        answered.iter().for_each(|queued| self.shared.turn_ended(&queued.delivery.message));
+        handled
     }
 
     /// The journal failed: say so once, try again later. A disk that is full or broken may stay so
@@ -376,7 +392,9 @@ impl Lane {
         if let Err(error) = self.shared.bus.publish_outbound(reply).await {
             tracing::error!(%error, session = %self.session, "a notice could not be stored");
         }
-        settle(&[queued], &Settle::Fail("handling it failed repeatedly".to_owned())).await
+        let handled = settle(&[queued], &Settle::Fail("handling it failed repeatedly".to_owned())).await;
+        self.shared.turn_ended(message);
+        handled
     }
 }
 
@@ -398,17 +416,20 @@ fn facts_of(message: &InboundMessage, session: &SessionKey) -> TurnFacts {
         chat_id: message.chat_id.clone(),
         message_id: message.id.clone(),
         sender: Some(message.sender_id.clone()),
+        chat: message.chat,
         delivery: message.delivery.clone(),
         metadata: message.metadata.clone(),
         origin: message.origin.clone(),
     }
 }
 
-fn entry_of(agent: &Agent, message: &InboundMessage) -> MessageEntry {
+async fn entry_of(agent: &Agent, message: &InboundMessage) -> MessageEntry {
+    let InboundMessage { content, origin, timestamp, channel, chat_id, .. } = message;
+    let runtime = agent.beside(content, origin, timestamp, channel, chat_id).await;
     let user = UserMessage { content: message.content.clone().into(), media: message.media.clone() };
     MessageEntry {
         inbound: message.journal_id(),
-        runtime: Some(agent.runtime_block(&message.timestamp, &message.channel, &message.chat_id)),
+        runtime: Some(runtime),
         at: message.timestamp,
         ..MessageEntry::new(ChatMessage::User(user))
     }
@@ -435,11 +456,28 @@ impl Steering for LaneSteering<'_> {
                 self.next.push_front(queued);
                 break;
             }
-            entries.push(entry_of(self.agent, &queued.delivery.message));
+            entries.push(entry_of(self.agent, &queued.delivery.message).await);
             self.taken.push(queued);
             self.state.busy.fetch_add(1, Ordering::SeqCst);
         }
         entries
+    }
+}
+
+/// Tells the chat of a message what is not well with its memory.
+struct BusTeller {
+    shared: Arc<Shared>,
+    message: InboundMessage,
+}
+
+#[async_trait]
+impl Teller for BusTeller {
+    async fn tell(&self, notice: String) {
+        let key = OutboundKey { turn: turn_of(&self.message), position: NOTICE_POSITION - 1 };
+        let notice = OutboundMessage::in_reply_to(&self.message, key, OutboundKind::Notice, notice);
+        if let Err(error) = self.shared.bus.publish_outbound(notice).await {
+            tracing::error!(%error, "a notice could not be stored");
+        }
     }
 }
 

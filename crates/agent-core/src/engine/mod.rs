@@ -23,7 +23,7 @@ use async_trait::async_trait;
 use nanobot_context::ContextBuilder;
 use nanobot_session::{MessageEntry, SessionError};
 use nanobot_types::{
-    ChannelName, ChatId, DeliveryContext, Map, MessageId, Origin, SenderId, SessionKey, StreamId, ToolCall, ToolSpec,
+    ChannelName, ChatId, ChatKind, DeliveryContext, Map, MessageId, Origin, SenderId, SessionKey, StreamId, ToolCall, ToolSpec,
     TraceId, Usage,
 };
 use tokio_util::sync::CancellationToken;
@@ -65,6 +65,8 @@ pub struct TurnFacts {
     pub message_id: Option<MessageId>,
     /// Who sent it, where somebody did.
     pub sender: Option<SenderId>,
+    /// Who else hears it, where the channel says so.
+    pub chat: Option<ChatKind>,
     /// Where a reply belongs.
     pub delivery: DeliveryContext,
     /// Its metadata.

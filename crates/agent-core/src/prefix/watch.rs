@@ -285,7 +285,7 @@ impl TurnWatch<'_> {
         match self.known.renewed.as_ref().map(|renewed| renewed.why) {
             Some(Renewal::Cold) => MissEvent::ColdEpoch,
             Some(Renewal::Settings) => MissEvent::ConfigChanged,
-            Some(Renewal::Moved | Renewal::Asked) => moved().unwrap_or(MissEvent::Renewed),
+            Some(Renewal::Moved | Renewal::Asked | Renewal::Audience) => moved().unwrap_or(MissEvent::Renewed),
             Some(Renewal::Unknown) => moved().unwrap_or(MissEvent::LostState),
             // The one who renewed it did not live to say why.
             None if self.known.restored => moved().unwrap_or(MissEvent::LostState),

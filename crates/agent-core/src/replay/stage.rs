@@ -116,6 +116,7 @@ fn facts(session: &SessionKey, opening: &MessageEntry) -> TurnFacts {
         chat_id: ChatId::from(told("Chat ID: ").unwrap_or(chat)),
         message_id: None,
         sender: None,
+        chat: None,
         delivery: DeliveryContext::default(),
         metadata: Map::new(),
         origin: Origin::User,

@@ -230,6 +230,7 @@ fn facts(task: &SubagentTask) -> TurnFacts {
         chat_id: task.chat_id.clone(),
         message_id: None,
         sender: None,
+        chat: None,
         delivery: task.delivery.clone(),
         metadata: task.metadata.clone(),
         origin: Origin::Subagent { id: task.id.clone() },

@@ -166,6 +166,7 @@ async fn run_steered(agent: &Agent, steering: &mut dyn Steering) -> (TurnOutcome
         chat_id: "1".into(),
         message_id: Some("9".into()),
         sender: None,
+        chat: None,
         delivery: DeliveryContext::default(),
         metadata: Map::new(),
         origin: Origin::User,

@@ -1,0 +1,150 @@
+//! The tools that look things up: `memory_search` and `session_search`.
+//!
+//! Decision: a result is a list of places with a line of text each, and a word how to read on;
+//! texts themselves are read with `read_file`. Who hears the conversation decides where is
+//! searched: the model cannot ask for more.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nanobot_memory::{MemoryHit, MemorySearch};
+use nanobot_session::{SessionHit, SessionReach, SessionSearch};
+use nanobot_tool::{ToolContext, ToolError, TypedTool};
+use nanobot_types::Effect;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::Audiences;
+
+/// How many places are shown when nothing is said about it.
+const PLACES: usize = 8;
+/// The most that are shown.
+const MOST_PLACES: usize = 30;
+
+/// Arguments of both.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct SearchArguments {
+    /// Words to look for; two characters are enough in Chinese and Japanese.
+    query: String,
+    /// The most places to show (default 8, at most 30).
+    #[serde(default)]
+    limit: Option<u32>,
+}
+
+impl SearchArguments {
+    fn limit(&self) -> usize {
+        self.limit.map_or(PLACES, |limit| usize::try_from(limit).unwrap_or(MOST_PLACES).clamp(1, MOST_PLACES))
+    }
+
+    fn nothing(&self) -> String {
+        format!("Nothing was found for {:?}. Try other or fewer words.", self.query)
+    }
+}
+
+/// `memory_search`.
+#[derive(Debug)]
+pub struct MemorySearchTool {
+    search: Arc<dyn MemorySearch>,
+    audiences: Audiences,
+    workspace: PathBuf,
+}
+
+impl MemorySearchTool {
+    /// A tool that asks `search`; paths are told relative to `workspace`.
+    pub fn new(search: Arc<dyn MemorySearch>, audiences: Audiences, workspace: impl Into<PathBuf>) -> Self {
+        Self { search, audiences, workspace: workspace.into() }
+    }
+}
+
+impl TypedTool for MemorySearchTool {
+    type Args = SearchArguments;
+    const NAME: &'static str = "memory_search";
+    const DESCRIPTION: &'static str =
+        "Search long-term memory: facts, the history of conversations, day notes. Finds places by words.";
+    const EFFECT: Effect = Effect::Pure;
+
+    async fn call(&self, arguments: SearchArguments, context: &ToolContext) -> Result<String, ToolError> {
+        let audience = self.audiences.of(&context.session).await;
+        let found = self.search.search(&audience.scopes(), &arguments.query, arguments.limit()).await;
+        let hits = found.map_err(|error| failed(&error))?;
+        if hits.is_empty() {
+            return Ok(arguments.nothing());
+        }
+        let mut text = format!("{} found:\n", places(hits.len()));
+        for hit in &hits {
+            line(&mut text, &format!("{}:{}", shown(&self.workspace, &hit.path), hit.line), &hit.excerpt);
+        }
+        // What is kept for some people alone can be found, but not read with file tools.
+        let everybodys = |hit: &&MemoryHit| hit.path.parent() == Some(&self.workspace.join("memory"));
+        if let Some(hit) = hits.iter().find(everybodys) {
+            text.push_str(&read_on(&self.workspace, &hit.path, hit.line));
+        }
+        Ok(text)
+    }
+}
+
+/// `session_search`.
+#[derive(Debug)]
+pub struct SessionSearchTool {
+    search: Arc<dyn SessionSearch>,
+    audiences: Audiences,
+    workspace: PathBuf,
+}
+
+impl SessionSearchTool {
+    /// A tool that asks `search`; paths are told relative to `workspace`.
+    pub fn new(search: Arc<dyn SessionSearch>, audiences: Audiences, workspace: impl Into<PathBuf>) -> Self {
+        Self { search, audiences, workspace: workspace.into() }
+    }
+}
+
+impl TypedTool for SessionSearchTool {
+    type Args = SearchArguments;
+    const NAME: &'static str = "session_search";
+    const DESCRIPTION: &'static str =
+        "Search what was said in this and in past conversations, word by word, also long ago. Finds messages by words.";
+    const EFFECT: Effect = Effect::Pure;
+
+    async fn call(&self, arguments: SearchArguments, context: &ToolContext) -> Result<String, ToolError> {
+        let reach = self.audiences.reach(&context.session).await;
+        let found = self.search.search(&reach, &arguments.query, arguments.limit()).await;
+        let hits = found.map_err(|error| failed(&error))?;
+        let Some(first) = hits.first() else { return Ok(arguments.nothing()) };
+        let mut text = format!("{} found:\n", places(hits.len()));
+        for hit in &hits {
+            let place = format!("{}:{}", shown(&self.workspace, &hit.path), hit.line);
+            line(&mut text, &format!("{place} ({})", circumstances(hit)), &hit.excerpt);
+        }
+        if reach == SessionReach::All {
+            text.push_str(&read_on(&self.workspace, &first.path, first.line));
+        }
+        Ok(text)
+    }
+}
+
+fn circumstances(hit: &SessionHit) -> String {
+    let at = hit.at.map(|at| at.format(", %Y-%m-%d %H:%M").to_string()).unwrap_or_default();
+    format!("{}, message {}, {}{at}", hit.session, hit.seq, hit.role)
+}
+
+fn places(count: usize) -> String {
+    if count == 1 { "1 place".to_owned() } else { format!("{count} places") }
+}
+
+fn line(text: &mut String, place: &str, excerpt: &str) {
+    text.push_str(&format!("- {place}: {excerpt}\n"));
+}
+
+fn read_on(workspace: &Path, path: &Path, line: u32) -> String {
+    let arguments = serde_json::json!({"path": shown(workspace, path), "offset": line.saturating_sub(2).max(1)});
+    format!("Read on with read_file, for example {arguments}.")
+}
+
+fn shown(workspace: &Path, path: &Path) -> String {
+    path.strip_prefix(workspace).unwrap_or(path).display().to_string()
+}
+
+fn failed(error: &(dyn std::error::Error + 'static)) -> ToolError {
+    tracing::warn!(error, "a search failed");
+    ToolError::new(format!("{error}.")).with_remedy("Look into memory/MEMORY.md and memory/HISTORY.md with read_file.")
+}
