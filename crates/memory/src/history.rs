@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{MemoryError, file};
 
-/// How far back the last number of the mirror is looked for. An entry of v0.3 has at most 64,000
-/// characters.
+/// How far back the last number of the mirror, and an entry that may be there already, are looked
+/// for. An entry of v0.3 has at most 64,000 characters.
 const TAIL: u64 = 512 * 1024;
 
 #[derive(Serialize)]
@@ -27,10 +27,16 @@ struct MirrorNumber {
     cursor: u64,
 }
 
-/// Appends an entry. `HISTORY.md` is what counts: that the mirror cannot be written is reported
+/// Appends an entry, unless the end of the history holds it already: then it was written right
+/// before a crash. `HISTORY.md` is what counts: that the mirror cannot be written is reported
 /// and is no failure, or trying again would write the entry twice.
 pub(crate) fn append(disk: &dyn Disk, folder: &Path, at: &Timestamp, entry: &str) -> Result<(), MemoryError> {
-    file::append(disk, &folder.join("HISTORY.md"), &format!("{entry}\n\n"))?;
+    let path = folder.join("HISTORY.md");
+    let text = format!("{entry}\n\n");
+    if !entry.is_empty() && ends_with_entry(disk, &path, &text).map_err(file::failed("read", &path))? {
+        return Ok(());
+    }
+    file::append(disk, &path, &text)?;
     if let Err(error) = mirror(disk, folder, at, entry) {
         tracing::warn!(folder = %folder.display(), %error, "history.jsonl is behind HISTORY.md");
     }
@@ -50,6 +56,18 @@ fn mirror(disk: &dyn Disk, folder: &Path, at: &Timestamp, entry: &str) -> Result
     let line = line.map_err(io::Error::from).map_err(file::failed("append to", &path))?;
     file::append(disk, &path, &format!("{line}\n"))?;
     file::write(disk, &counter, cursor.to_string().as_bytes())
+}
+
+/// Whether one of the last entries is this one.
+fn ends_with_entry(disk: &dyn Disk, path: &Path, text: &str) -> io::Result<bool> {
+    let file = match disk.open(path, Access::Read) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        file => file?,
+    };
+    let length = file.stamp()?.length;
+    let tail = read_to_end(&*file, length.saturating_sub(TAIL), TAIL)?;
+    let tail = String::from_utf8_lossy(&tail);
+    Ok(tail.starts_with(text) || tail.contains(&format!("\n{text}")))
 }
 
 /// The number of the last readable line; `None` when there is no mirror or it is empty.

@@ -68,7 +68,8 @@ pub trait MemoryStore: Send + Sync + fmt::Debug {
         reason: &Reason,
     ) -> Result<Revision, MemoryError>;
 
-    /// Appends an entry and a blank line to the history.
+    /// Appends an entry and a blank line to the history. An entry that is among the last ones
+    /// already is not written again, so that a write that a crash cut off can be repeated.
     ///
     /// # Errors
     /// [`MemoryError::Io`].

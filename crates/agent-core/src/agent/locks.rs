@@ -8,13 +8,13 @@ use tokio::sync::OwnedMutexGuard;
 
 /// A lock per session, made when it is wanted and forgotten when nobody holds or waits for it.
 #[derive(Debug, Default)]
-pub(super) struct KeyedLocks {
+pub(crate) struct KeyedLocks {
     locks: Mutex<HashMap<SessionKey, Weak<tokio::sync::Mutex<()>>>>,
 }
 
 impl KeyedLocks {
     /// Waits for the session, first come, first served.
-    pub(super) async fn lock(&self, session: &SessionKey) -> OwnedMutexGuard<()> {
+    pub(crate) async fn lock(&self, session: &SessionKey) -> OwnedMutexGuard<()> {
         self.of(session).lock_owned().await
     }
 

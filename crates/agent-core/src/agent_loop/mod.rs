@@ -7,6 +7,7 @@
 
 mod commands;
 mod lane;
+mod line;
 mod pump;
 mod subagent;
 

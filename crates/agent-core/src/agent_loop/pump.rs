@@ -15,7 +15,7 @@ use tokio_util::task::TaskTracker;
 
 use super::LoopSettings;
 use super::commands::{Command, CommandContext, CommandReply, CommandTable, Parsed, When};
-use super::lane::{Lane, LaneHandle, Queued};
+use super::lane::{Lane, LaneHandle, Queued, Refusal};
 use crate::{Agent, AgentError, SubagentTask};
 
 /// The place of an answer to a command, and of a notice, among the messages of its turn: behind
@@ -83,7 +83,7 @@ impl AgentLoop {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Runs until `cancel` fires: then nothing new is taken, turns may go on for the grace, what
+    /// Runs until `cancel` fires: then nothing new is taken, turns and summaries may go on for the grace, what
     /// still runs is stopped with its recorded steps kept, and every task is awaited.
     ///
     /// # Errors
@@ -103,12 +103,15 @@ impl AgentLoop {
         }
         self.shared.closing.cancel();
         self.shared.tasks.close();
-        let drained = tokio::time::timeout(self.shared.settings.grace, self.shared.tasks.wait()).await;
+        let began = Instant::now();
+        let grace = self.shared.settings.grace;
+        let drained = tokio::time::timeout(grace, self.shared.tasks.wait()).await;
         if drained.is_err() {
             tracing::warn!("turns are stopped because the grace is over");
         }
         self.shared.abort.cancel();
         self.shared.tasks.wait().await;
+        self.shared.agent.shut_down(grace.saturating_sub(began.elapsed())).await;
         Ok(())
     }
 }
@@ -219,13 +222,13 @@ impl Shared {
                 shared.tasks.spawn(lane.run());
                 handle
             });
-            lane.offer(delivery).map(|delivery| (delivery, lane.first_refusal(), lane.lanes_behind()))
+            lane.offer(delivery)
         };
-        let Some((delivery, first, behind)) = refused else { return };
-        if first {
+        let Err(Refusal { delivery, is_first, lanes_before }) = refused else { return };
+        if is_first {
             shared.notice(&delivery.message, "I am still at work here. Your further messages wait their turn.");
         }
-        let pause = shared.settings.full_pause.saturating_mul(behind.saturating_add(1));
+        let pause = shared.settings.full_pause.saturating_mul(lanes_before.saturating_add(1));
         if let Err(error) = delivery.settle(Settle::PutOff(pause)).await {
             tracing::error!(%error, session = %session, "a message that waits could not be put off");
         }
@@ -263,6 +266,12 @@ impl Shared {
     fn stop_lane(&self, session: &SessionKey) -> usize {
         let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         lanes.get(session).map_or(0, LaneHandle::stop)
+    }
+
+    /// Tells who waits for it that a message is dealt with.
+    pub(super) fn turn_ended(&self, message: &InboundMessage) {
+        let key = OutboundKey { turn: turn_of(message), position: NOTICE_POSITION };
+        self.bus.offer(OutboundMessage::in_reply_to(message, key, OutboundKind::TurnEnd, String::new()));
     }
 
     /// Tells a chat something that may be lost.

@@ -10,6 +10,7 @@ mod basics;
 mod context;
 mod nearest;
 mod pending;
+mod skill;
 mod table;
 
 use async_trait::async_trait;

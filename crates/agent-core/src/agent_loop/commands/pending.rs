@@ -9,7 +9,7 @@ use nanobot_bus::{BusError, EntryState, Ledger, LedgerEntry, LedgerFilter, Queue
 use nanobot_types::{ChannelName, ChatId, CommandInfo, InboundMessage};
 
 use super::{Command, CommandContext, CommandReply, When};
-use crate::AgentError;
+use crate::{AgentError, SubagentTask};
 
 /// How many entries of each queue and state are looked through.
 const LOOKED_THROUGH: usize = 1000;
@@ -134,6 +134,7 @@ fn is_itself(entry: &LedgerEntry, message: &InboundMessage) -> bool {
 
 fn line(entry: &LedgerEntry) -> String {
     let (whose, text) = match (&entry.inbound, &entry.outbound) {
+        (Some(message), _) if SubagentTask::of(message).is_some() => ("a subagent's", message.content.as_str()),
         (Some(message), _) => ("yours", message.content.as_str()),
         (None, Some(message)) => ("mine", message.content.as_str()),
         (None, None) => ("unreadable", ""),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nanobot_types::{CommandInfo, InboundMessage, Origin};
 
 use super::nearest::nearest;
-use super::{Command, agents, basics, pending};
+use super::{Command, agents, basics, pending, skill};
 
 /// Two commands with one name.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +29,7 @@ impl CommandTable {
         commands.push(Arc::new(basics::Status));
         commands.push(Arc::new(basics::Branch));
         commands.push(Arc::new(agents::Agents));
+        commands.push(Arc::new(skill::SkillCommand));
         commands.push(Arc::new(pending::Pending));
         commands.push(Arc::new(basics::Help));
         commands.push(Arc::new(basics::Start));

@@ -1,0 +1,26 @@
+//! `/skill`: which skills there are, and what one says.
+
+use async_trait::async_trait;
+use nanobot_types::CommandInfo;
+
+use super::{Command, CommandContext, CommandReply, When};
+use crate::AgentError;
+
+/// `/skill`.
+#[derive(Debug)]
+pub(super) struct SkillCommand;
+
+#[async_trait]
+impl Command for SkillCommand {
+    fn info(&self) -> CommandInfo {
+        CommandInfo { name: "skill", aliases: &["skills"], about: "Show the skills, or one of them", usage: "[NAME]" }
+    }
+
+    fn when(&self) -> When {
+        When::Now
+    }
+
+    async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
+        Ok(context.agent().skill_overview(context.arguments).await.into())
+    }
+}

@@ -1,0 +1,118 @@
+//! Which messages leave a conversation.
+//!
+//! Decision: what leaves ends before a person's message, so that the rest begins with one; what a
+//! turn that has not ended said stays, and so do the newest few messages.
+
+use nanobot_context::estimate_message;
+use nanobot_session::{Entry, Seq, SessionView, replay};
+use nanobot_types::ChatMessage;
+
+/// What has to leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Need {
+    /// Tokens, estimated.
+    pub(super) tokens: usize,
+    /// The newest messages that stay.
+    pub(super) kept: usize,
+}
+
+/// A conversation as its log has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Size {
+    pub(crate) messages: usize,
+    pub(crate) tokens: usize,
+}
+
+/// How much a conversation takes.
+pub(crate) fn size(view: &SessionView) -> Size {
+    let mut size = Size::default();
+    for_each(view, |_, _, tokens| {
+        size.messages += 1;
+        size.tokens += tokens;
+    });
+    size
+}
+
+/// The position before which messages are to leave, and the tokens they take: the first before a
+/// person's message where enough has left, else the last that may be taken. `None` when nothing
+/// may leave.
+pub(super) fn boundary(view: &SessionView, need: Need) -> Option<(Seq, usize)> {
+    let total = size(view).messages;
+    let open = replay(view).open_turn.map(|turn| turn.began);
+    let (mut before, mut removed, mut last, mut enough) = (0, 0, None, None);
+    for_each(view, |seq, is_user, tokens| {
+        let may_end = is_user && before > 0 && total - before >= need.kept && open.is_none_or(|open| seq <= open);
+        if may_end {
+            last = Some((seq, removed));
+            if removed >= need.tokens && enough.is_none() {
+                enough = last;
+            }
+        }
+        before += 1;
+        removed += tokens;
+    });
+    enough.or(last)
+}
+
+fn for_each(view: &SessionView, mut visit: impl FnMut(Seq, bool, usize)) {
+    for record in view.standing() {
+        if record.seq < view.cursor {
+            continue;
+        }
+        if let Entry::Message(entry) = &record.entry {
+            let runtime = entry.runtime.as_deref().map_or(0, nanobot_context::estimate_tokens);
+            let tokens = estimate_message(&entry.message) + runtime;
+            visit(record.seq, matches!(*entry.message, ChatMessage::User(_)), tokens);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nanobot_session::{Record, TurnEnd, TurnOutcome};
+
+    use super::*;
+
+    fn view(turns: usize) -> SessionView {
+        let mut view = SessionView::default();
+        for turn in 0..turns {
+            for message in [ChatMessage::user(format!("question {turn}")), ChatMessage::assistant("answer")] {
+                view.records.push(Record { seq: view.head, entry: Entry::message(message) });
+                view.head = view.head.next();
+            }
+            let end = TurnEnd {
+                turn: format!("{turn}").into(),
+                inbound: Vec::new(),
+                outcome: TurnOutcome::Replied,
+                visible: None,
+            };
+            view.records.push(Record { seq: view.head, entry: Entry::TurnEnded(end) });
+        }
+        view
+    }
+
+    #[test]
+    fn enough_leaves_and_the_newest_stay() {
+        let view = view(6);
+        let at = |tokens, kept| boundary(&view, Need { tokens, kept }).map(|(Seq(seq), _)| seq);
+        assert_eq!(at(1, 2), Some(2), "the first place behind which enough has left");
+        assert_eq!(at(12, 2), Some(4));
+        assert_eq!(at(usize::MAX, 2), Some(10));
+        assert_eq!(at(usize::MAX, 8), Some(4));
+        assert_eq!(at(usize::MAX, 5), Some(6), "a turn is not torn apart");
+        assert_eq!(at(usize::MAX, 11), None);
+    }
+
+    #[test]
+    fn what_is_not_over_stays() {
+        let mut view = view(3);
+        view.records.push(Record { seq: view.head, entry: Entry::message(ChatMessage::user("and")) });
+        view.head = view.head.next();
+        view.records.push(Record { seq: view.head, entry: Entry::message(ChatMessage::user("now")) });
+        view.head = view.head.next();
+        let (upto, _) = boundary(&view, Need { tokens: usize::MAX, kept: 1 }).unwrap();
+        assert_eq!(upto, Seq(7));
+        view.cursor = Seq(7);
+        assert_eq!(boundary(&view, Need { tokens: usize::MAX, kept: 0 }), None);
+    }
+}

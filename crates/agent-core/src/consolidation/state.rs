@@ -1,0 +1,198 @@
+//! What is known of a consolidation that is under way, as the session's metadata keeps it.
+//!
+//! Decision: every step is written down before it is taken. A chunk is noted before the model is
+//! asked about it, and a summary before it goes into the files of memory, so that a crash in
+//! between repeats a write that changes nothing and never asks for a second summary of the same
+//! messages.
+
+use nanobot_memory::Revision;
+use nanobot_session::{Entry, Seq, SessionView};
+use nanobot_types::{Map, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// Where this stands in a session's metadata.
+const PENDING: &str = "_consolidation";
+/// The newest summary of a session, under the name the Python program uses.
+const LAST_SUMMARY: &str = "_last_summary";
+/// The most characters of a session's summary.
+const SUMMARY_LIMIT: usize = 8_000;
+
+/// A place in a session: a message, and how many pieces of it were dealt with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Position {
+    pub(super) seq: u64,
+    pub(super) piece: usize,
+}
+
+/// New facts, and what they were made from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Rewrite {
+    pub(super) text: String,
+    base: u64,
+}
+
+impl Rewrite {
+    pub(super) fn new(text: String, Revision(base): Revision) -> Self {
+        Self { text, base }
+    }
+
+    pub(super) fn base(&self) -> Revision {
+        Revision(self.base)
+    }
+}
+
+/// What is about to be written into memory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Flush {
+    pub(super) at: Timestamp,
+    pub(super) history: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) facts: Option<Rewrite>,
+    /// It is the messages themselves, not a summary.
+    #[serde(default)]
+    pub(super) raw: bool,
+    /// How far it goes.
+    pub(super) done: Position,
+}
+
+/// Messages that leave the conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Chunk {
+    pub(super) from: u64,
+    pub(super) upto: u64,
+    #[serde(default)]
+    pub(super) done: Position,
+    /// The conversation was left behind: there is no cursor to move.
+    #[serde(default)]
+    pub(super) left: bool,
+    /// How often the model failed since it last succeeded.
+    #[serde(default)]
+    pub(super) failures: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) flush: Option<Flush>,
+    /// What was written about it so far.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) summary: String,
+}
+
+impl Chunk {
+    pub(super) fn new(Seq(from): Seq, Seq(upto): Seq) -> Self {
+        let done = Position { seq: from, piece: 0 };
+        Self { from, upto, done, left: false, failures: 0, flush: None, summary: String::new() }
+    }
+
+    pub(super) fn is(&self, other: &Self) -> bool {
+        (self.from, self.upto) == (other.from, other.upto)
+    }
+
+    /// Adds to what was written about it.
+    pub(super) fn summarised(&mut self, entry: &str) {
+        if !self.summary.is_empty() {
+            self.summary.push_str("\n\n");
+        }
+        self.summary.push_str(entry.trim());
+        if let Some((end, _)) = self.summary.char_indices().nth(SUMMARY_LIMIT) {
+            self.summary.truncate(end);
+        }
+    }
+}
+
+/// Everything of a session that waits to be summarised.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Pending {
+    pub(super) chunks: Vec<Chunk>,
+    /// The person was told that something is not well, and it has not been well since.
+    pub(super) told: bool,
+}
+
+impl Pending {
+    /// What a session says. Something that cannot be read is nothing: its messages are still in
+    /// the log.
+    pub(super) fn of(view: &SessionView) -> Self {
+        let read = |value: &Value| Self::deserialize(value).ok();
+        view.metadata.get(PENDING).and_then(read).unwrap_or_default()
+    }
+
+    /// As a change of the session's metadata.
+    pub(super) fn change(&self) -> Map {
+        let value = if *self == Self::default() { Value::Null } else { json!(self) };
+        Map::from_iter([(PENDING.to_owned(), value)])
+    }
+
+    /// The messages before a position were left behind: what was not summarised of them still is
+    /// to be.
+    pub(super) fn leave(&mut self, cursor: Seq, head: Seq) {
+        let mut from = cursor;
+        for chunk in self.chunks.iter_mut().filter(|chunk| !chunk.left) {
+            chunk.left = true;
+            from = from.max(Seq(chunk.upto));
+        }
+        if from < head {
+            self.chunks.push(Chunk { left: true, ..Chunk::new(from, head) });
+        }
+    }
+}
+
+/// What becomes of a session's conversation when it is begun anew: to be appended together with
+/// the reset.
+pub(crate) fn left_behind(view: &SessionView) -> Entry {
+    let mut pending = Pending::of(view);
+    pending.leave(view.cursor, view.head);
+    let mut change = pending.change();
+    change.insert(LAST_SUMMARY.to_owned(), Value::Null);
+    Entry::Metadata(change)
+}
+
+/// Whether something waits to be summarised in a session.
+pub(crate) fn waits(view: &SessionView) -> bool {
+    !Pending::of(view).chunks.is_empty()
+}
+
+/// The newest summary of a session's earlier conversation.
+pub(crate) fn last_summary(view: &SessionView) -> Option<&str> {
+    view.metadata.get(LAST_SUMMARY)?.get("text")?.as_str().filter(|text| !text.trim().is_empty())
+}
+
+/// A summary as a change of the session's metadata.
+pub(super) fn summary_change(text: &str, at: &Timestamp) -> Map {
+    Map::from_iter([(LAST_SUMMARY.to_owned(), json!({"text": text, "last_active": at.to_rfc3339()}))])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_left_behind_is_remembered_once() {
+        let mut pending = Pending::default();
+        pending.leave(Seq(3), Seq(3));
+        assert_eq!(pending, Pending::default());
+        pending.chunks.push(Chunk::new(Seq(3), Seq(7)));
+        pending.leave(Seq(3), Seq(12));
+        let bounds: Vec<_> = pending.chunks.iter().map(|chunk| (chunk.from, chunk.upto, chunk.left)).collect();
+        assert_eq!(bounds, [(3, 7, true), (7, 12, true)]);
+        pending.leave(Seq(12), Seq(15));
+        assert_eq!(pending.chunks.len(), 3);
+    }
+
+    #[test]
+    fn it_comes_back_as_it_was_written() {
+        let flush = Flush {
+            at: Timestamp::default(),
+            history: "h".to_owned(),
+            facts: Some(Rewrite::new("f".to_owned(), Revision(u64::MAX))),
+            raw: false,
+            done: Position { seq: 4, piece: 1 },
+        };
+        let chunk = Chunk { flush: Some(flush), failures: 2, ..Chunk::new(Seq(1), Seq(9)) };
+        let pending = Pending { chunks: vec![chunk], told: true };
+        let view = SessionView { metadata: pending.change(), ..SessionView::default() };
+        assert_eq!(Pending::of(&view), pending);
+        assert!(waits(&view));
+        assert_eq!(Pending::default().change().get(PENDING), Some(&Value::Null));
+        let broken = Map::from_iter([(PENDING.to_owned(), json!("x"))]);
+        assert_eq!(Pending::of(&SessionView { metadata: broken, ..SessionView::default() }), Pending::default());
+    }
+}

@@ -1,0 +1,158 @@
+//! One summary: a part that fits, the model's answer, and what of it may be written.
+
+use std::sync::PoisonError;
+
+use nanobot_context::estimate_tokens;
+use nanobot_memory::{Facts, loses_too_much};
+use nanobot_provider::{CallContext, ChatRequest, ToolChoice};
+use nanobot_types::{Event, FinishReason, LlmResponse, TraceId};
+
+use super::Consolidator;
+use super::ask::{self, Summary};
+use super::pieces::Piece;
+use super::state::{Flush, Rewrite};
+use super::tell::Trouble;
+use super::work::{Run, chain};
+
+/// Tokens of the instructions and the tool.
+const INSTRUCTIONS: usize = 600;
+/// What a request about a conversation takes where nothing limits it.
+const UNLIMITED: usize = 100_000;
+/// How often a part is halved that a vendor finds too long.
+const OVERFLOWS: u32 = 4;
+/// How often a summary is made again because the facts were changed meanwhile.
+const MERGES: u32 = 1;
+
+impl Consolidator {
+    /// Has the beginning of what is left summarised. `Err` says why that failed.
+    pub(super) async fn summarise(&self, run: &mut Run<'_>, rest: &[Piece]) -> Result<Flush, String> {
+        let memory = self.context.memory();
+        let mut facts = memory.facts(&run.scope).await.map_err(|error| chain(&error))?;
+        let (mut overflows, mut merges) = (0, 0);
+        loop {
+            let (shown, is_whole) = self.shown(run, &facts.text);
+            let part = self.part(run, rest, estimate_tokens(shown), overflows);
+            let Some(last) = part.last() else { return Err("there is nothing to summarise".to_owned()) };
+            let response = self.ask(run, |choice| ask::request(shown, is_whole, part, choice)).await?;
+            if response.finish_reason == FinishReason::ContextOverflow && overflows < OVERFLOWS {
+                overflows += 1;
+                continue;
+            }
+            let summary = understood(&response)?;
+            let now = memory.facts(&run.scope).await.map_err(|error| chain(&error))?;
+            if now.revision != facts.revision && merges < MERGES {
+                merges += 1;
+                facts = now;
+                continue;
+            }
+            let rewrite = if now.revision == facts.revision {
+                self.rewrite(run, &facts, is_whole, &summary).await
+            } else {
+                self.tell(run, &Trouble::Changed).await;
+                None
+            };
+            return Ok(Flush {
+                at: last.at,
+                history: dated(summary.history, last),
+                facts: rewrite,
+                raw: false,
+                done: last.done,
+            });
+        }
+    }
+
+    /// The facts as far as they can be shown and given back, and whether that is all of them.
+    fn shown<'t>(&self, run: &Run<'_>, facts: &'t str) -> (&'t str, bool) {
+        let budget = self.budget(run.session).min(UNLIMITED);
+        let limit = (budget / 4).min(self.settings().max_output / 4 * 3);
+        let tokens = estimate_tokens(facts);
+        if tokens <= limit {
+            return (facts, true);
+        }
+        let kept = facts.chars().count().saturating_mul(limit) / tokens;
+        let end = facts.char_indices().nth(kept).map_or(facts.len(), |(end, _)| end);
+        (facts.get(..end).unwrap_or_default(), false)
+    }
+
+    /// As many pieces as fit into one request; at least one.
+    fn part<'p>(&self, run: &Run<'_>, rest: &'p [Piece], facts: usize, overflows: u32) -> &'p [Piece] {
+        let budget = self.budget(run.session).min(UNLIMITED);
+        let limit = (budget / 4 * 3).saturating_sub(facts + INSTRUCTIONS).max(budget / 5) >> overflows;
+        let mut tokens = 0;
+        let fits = |piece: &&Piece| {
+            tokens += estimate_tokens(&piece.text) + 1;
+            tokens <= limit
+        };
+        let count = rest.iter().take_while(fits).count().max(1);
+        rest.get(..count).unwrap_or(rest)
+    }
+
+    /// Asks the model, which has to call the tool where it can be made to.
+    async fn ask(&self, run: &Run<'_>, request: impl Fn(ToolChoice) -> ChatRequest) -> Result<LlmResponse, String> {
+        let model = self.model();
+        let is_unforced = self.unforced.lock().unwrap_or_else(PoisonError::into_inner).contains(&model);
+        if !is_unforced {
+            let response = self.call(run, request(ask::forced())).await?;
+            if response.finish_reason != FinishReason::Error || self.closing.is_cancelled() {
+                return Ok(response);
+            }
+        }
+        let response = self.call(run, request(ToolChoice::Auto)).await?;
+        if !is_unforced && response.finish_reason != FinishReason::Error {
+            tracing::debug!(%model, "a model does not take a forced choice of a tool");
+            self.unforced.lock().unwrap_or_else(PoisonError::into_inner).insert(model);
+        }
+        Ok(response)
+    }
+
+    async fn call(&self, run: &Run<'_>, request: ChatRequest) -> Result<LlmResponse, String> {
+        let trace = TraceId::from(format!("summary of {}", run.session));
+        let context = CallContext { trace: trace.clone(), deltas: None, cancel: self.closing.child_token() };
+        let called = self.router.chat_with_failover(request, &context);
+        let deadline = self.settings().deadline;
+        let Ok(response) = tokio::time::timeout(deadline, called).await else {
+            return Err(format!("no summary within {} s", deadline.as_secs()));
+        };
+        self.events.send(Event::ModelCalled {
+            trace,
+            provider: response.provider.clone(),
+            model: response.model.clone(),
+            usage: response.usage,
+        });
+        Ok(response)
+    }
+
+    /// What becomes of the facts; `None` when they stay as they are.
+    async fn rewrite(&self, run: &mut Run<'_>, facts: &Facts, is_whole: bool, summary: &Summary) -> Option<Rewrite> {
+        let text = summary.facts.trim();
+        if !is_whole {
+            self.tell(run, &Trouble::TooLong).await;
+            return None;
+        }
+        // No text at all is what models give that have nothing to add.
+        if text.is_empty() || text == facts.text.trim() {
+            return None;
+        }
+        if loses_too_much(&facts.text, text) {
+            self.tell(run, &Trouble::Loses).await;
+            return None;
+        }
+        Some(Rewrite::new(format!("{text}\n"), facts.revision))
+    }
+}
+
+/// The summary of an answer, or why it is none.
+fn understood(response: &LlmResponse) -> Result<Summary, String> {
+    match response.finish_reason {
+        FinishReason::Error | FinishReason::ContextOverflow => {
+            let words = response.content.as_deref().unwrap_or("the model did not answer");
+            Err(words.lines().next().unwrap_or_default().chars().take(200).collect())
+        }
+        _ => ask::read(response),
+    }
+}
+
+/// An entry begins with a time, whether the model wrote one or not.
+fn dated(history: String, last: &Piece) -> String {
+    if history.starts_with("[20") { history } else { format!("[{}] {history}", last.at.format("%Y-%m-%d %H:%M")) }
+}

@@ -1,0 +1,265 @@
+//! Works on what there is to summarise, one chunk after the other.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use nanobot_memory::{MemoryError, Reason, Scope};
+use nanobot_session::{Entry, ReadFrom, Seq, SessionError};
+use nanobot_types::SessionKey;
+
+use super::pieces::{Piece, pieces};
+use super::state::{Chunk, Flush, Rewrite, summary_change};
+use super::tell::{Teller, Trouble};
+use super::{Aim, CompactReport, Consolidator, now, size};
+use crate::Audiences;
+
+/// Chunks of one run.
+const ROUNDS: usize = 5;
+/// How often the model may fail before the messages themselves are put into the history.
+const FAILURES: u32 = 3;
+/// The most characters of messages that are put into the history.
+const RAW: usize = 32_000;
+
+/// One run over a session.
+pub(super) struct Run<'a> {
+    pub(super) session: &'a SessionKey,
+    pub(super) scope: Scope,
+    teller: &'a dyn Teller,
+    /// Nothing went wrong so far.
+    clean: bool,
+}
+
+/// What came of a chunk.
+enum Worked {
+    /// It has left the conversation.
+    Whole,
+    /// Somebody else dealt with it.
+    Gone,
+    /// Not now; why.
+    Failed(String),
+}
+
+/// A session that nobody else summarises meanwhile.
+struct Alone<'a> {
+    running: &'a Mutex<HashSet<SessionKey>>,
+    session: &'a SessionKey,
+}
+
+impl Drop for Alone<'_> {
+    fn drop(&mut self) {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(self.session);
+    }
+}
+
+impl Consolidator {
+    /// Summarises what there is to summarise, in a few rounds.
+    pub(super) async fn run(&self, session: &SessionKey, aim: Aim, teller: &dyn Teller) -> CompactReport {
+        let mut report = CompactReport::default();
+        let is_first = self.running.lock().unwrap_or_else(PoisonError::into_inner).insert(session.clone());
+        if !is_first {
+            return CompactReport { busy: true, ..report };
+        }
+        let _alone = Alone { running: &self.running, session };
+        let Ok(_permit) = self.permits.acquire().await else { return report };
+        let worked = self.rounds(session, aim, teller, &mut report).await;
+        if let Err(error) = worked {
+            report.trouble = Some(chain(&error));
+        }
+        if let Ok(view) = self.sessions.read(session, ReadFrom::Cursor).await {
+            report.left = size(&view).messages;
+        }
+        report
+    }
+
+    async fn rounds(
+        &self,
+        session: &SessionKey,
+        aim: Aim,
+        teller: &dyn Teller,
+        report: &mut CompactReport,
+    ) -> Result<(), SessionError> {
+        let mut run = Run { session, scope: self.scope(session).await, teller, clean: true };
+        for _ in 0..ROUNDS {
+            let Some(chunk) = self.next(session, aim).await? else { break };
+            let (messages, is_left) = (chunk.upto - chunk.from, chunk.left);
+            match self.work(&mut run, chunk).await? {
+                Worked::Whole if is_left => {}
+                Worked::Whole => report.messages += messages,
+                Worked::Gone => {}
+                Worked::Failed(why) => {
+                    report.trouble = Some(why);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whose memory a session is summarised into: that of those who hear it.
+    async fn scope(&self, session: &SessionKey) -> Scope {
+        let audiences = Audiences::new(self.sessions.clone(), self.context.memory().is_divided());
+        audiences.of(session).await.home()
+    }
+
+    async fn work(&self, run: &mut Run<'_>, mut chunk: Chunk) -> Result<Worked, SessionError> {
+        loop {
+            if let Some(flush) = chunk.flush.take() {
+                if let Err(error) = self.flush(run, &flush).await {
+                    return Ok(Worked::Failed(chain(&error)));
+                }
+                chunk.summarised(if flush.raw { "" } else { &flush.history });
+                chunk.done = flush.done;
+                chunk.failures = 0;
+                if !self.save(run, &chunk).await? {
+                    return Ok(Worked::Gone);
+                }
+            }
+            let view = self.sessions.read(run.session, ReadFrom::Seq(Seq(chunk.from))).await?;
+            let rest = pieces(&view, &chunk);
+            if rest.is_empty() {
+                self.finish(run, &chunk).await?;
+                return Ok(Worked::Whole);
+            }
+            match self.summarise(run, &rest).await {
+                Ok(flush) => chunk.flush = Some(flush),
+                Err(_) if self.closing.is_cancelled() => return Ok(Worked::Failed("interrupted".to_owned())),
+                Err(why) => {
+                    chunk.failures += 1;
+                    tracing::warn!(session = %run.session, why, failures = chunk.failures, "a conversation could not be summarised");
+                    if chunk.failures >= FAILURES {
+                        self.tell(run, &Trouble::Raw(why)).await;
+                        chunk.flush = raw(run.session, &rest);
+                    } else if !chunk.left {
+                        self.save(run, &chunk).await?;
+                        return Ok(Worked::Failed(why));
+                    }
+                }
+            }
+            if !self.save(run, &chunk).await? {
+                return Ok(Worked::Gone);
+            }
+        }
+    }
+
+    /// Writes a summary into memory. Doing it again changes nothing.
+    async fn flush(&self, run: &mut Run<'_>, flush: &Flush) -> Result<(), MemoryError> {
+        let memory = self.context.memory();
+        memory.append_history(&run.scope, flush.at, &flush.history).await?;
+        let Some(rewrite) = &flush.facts else { return Ok(()) };
+        let reason = Reason::Consolidation { session: run.session.clone() };
+        match memory.replace_facts(&run.scope, rewrite.text.clone(), rewrite.base(), &reason).await {
+            Ok(_) => Ok(()),
+            Err(MemoryError::Changed) if self.are_written(run, rewrite).await => Ok(()),
+            Err(MemoryError::Changed) => {
+                self.tell(run, &Trouble::Changed).await;
+                Ok(())
+            }
+            Err(MemoryError::TooLong { .. }) => {
+                self.tell(run, &Trouble::TooLong).await;
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether the facts are those of a rewrite: it was made before a crash.
+    async fn are_written(&self, run: &Run<'_>, rewrite: &Rewrite) -> bool {
+        self.context.memory().facts(&run.scope).await.is_ok_and(|facts| facts.text == rewrite.text)
+    }
+
+    /// Notes how far a chunk came; `false` when it is no longer there.
+    async fn save(&self, run: &Run<'_>, chunk: &Chunk) -> Result<bool, SessionError> {
+        self.change(run.session, |_, pending| {
+            let Some(noted) = pending.chunks.iter_mut().find(|noted| noted.is(chunk)) else {
+                return (Vec::new(), false);
+            };
+            let left = noted.left;
+            *noted = Chunk { left, ..chunk.clone() };
+            (Vec::new(), true)
+        })
+        .await
+    }
+
+    /// Moves the cursor behind a chunk that is in memory now.
+    async fn finish(&self, run: &Run<'_>, chunk: &Chunk) -> Result<(), SessionError> {
+        self.change(run.session, |_, pending| {
+            let mut entries = Vec::new();
+            let Some(index) = pending.chunks.iter().position(|noted| noted.is(chunk)) else { return (entries, ()) };
+            let noted = pending.chunks.remove(index);
+            pending.told &= !run.clean;
+            if !noted.left {
+                entries.push(Entry::Consolidated { upto: Seq(chunk.upto) });
+                if !chunk.summary.is_empty() {
+                    entries.push(Entry::Metadata(summary_change(&chunk.summary, &now())));
+                }
+            }
+            (entries, ())
+        })
+        .await?;
+        self.context.renew(run.session);
+        Ok(())
+    }
+
+    /// Puts everything that does not fit into the history as it was said, without a model.
+    pub(crate) async fn make_room(&self, session: &SessionKey, teller: &dyn Teller) -> Result<(), SessionError> {
+        let mut run = Run { session, scope: self.scope(session).await, teller, clean: true };
+        let Some(mut chunk) = self.next(session, Aim::Due).await? else { return Ok(()) };
+        let view = self.sessions.read(session, ReadFrom::Seq(Seq(chunk.from))).await?;
+        if chunk.flush.is_none() {
+            chunk.flush = raw(session, &pieces(&view, &chunk));
+        }
+        let Some(flush) = chunk.flush.take() else { return self.finish(&run, &chunk).await };
+        self.save(&run, &Chunk { flush: Some(flush.clone()), ..chunk.clone() }).await?;
+        self.tell(&mut run, &Trouble::Raw("the model did not manage to".to_owned())).await;
+        match self.flush(&mut run, &flush).await {
+            Ok(()) => {
+                chunk.done = flush.done;
+                self.save(&run, &chunk).await?;
+                self.finish(&run, &chunk).await
+            }
+            Err(error) => {
+                tracing::warn!(%session, error = chain(&error), "old messages could not be put into the history");
+                Ok(())
+            }
+        }
+    }
+
+    /// Tells the person once that something is not well.
+    pub(super) async fn tell(&self, run: &mut Run<'_>, trouble: &Trouble) {
+        tracing::warn!(session = %run.session, %trouble, "memory was not updated as it should be");
+        run.clean = false;
+        let first = self.change(run.session, |_, pending| (Vec::new(), !std::mem::replace(&mut pending.told, true)));
+        if first.await.unwrap_or(false) {
+            run.teller.tell(trouble.to_string()).await;
+        }
+    }
+}
+
+/// Messages as they were said, for the history; `None` when there are none.
+fn raw(session: &SessionKey, rest: &[Piece]) -> Option<Flush> {
+    let last = rest.last()?;
+    let mut messages: Vec<u64> = rest.iter().map(|piece| piece.done.seq).collect();
+    messages.dedup();
+    let mut history = format!("[{}] [RAW] {} messages\n", last.at.format("%Y-%m-%d %H:%M"), messages.len());
+    let texts: Vec<&str> = rest.iter().map(|piece| piece.text.as_str()).collect();
+    let text = texts.join("\n");
+    match text.char_indices().nth(RAW) {
+        Some((end, _)) => {
+            history.push_str(text.get(..end).unwrap_or_default());
+            history.push_str(&format!("\n[… the rest is in the session {session} …]"));
+        }
+        None => history.push_str(&text),
+    }
+    Some(Flush { at: last.at, history, facts: None, raw: true, done: last.done })
+}
+
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        source = inner.source();
+    }
+    text
+}
