@@ -31,6 +31,13 @@ impl DirectSpawner {
         Self { subagents, running: TaskTracker::new(), results: Arc::default(), end: CancellationToken::new() }
     }
 
+    /// Whether anything that a session asked for is unfinished, or has a result to be answered.
+    #[must_use]
+    pub fn has_more(&self, session: &SessionKey) -> bool {
+        let results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        !self.subagents.of_session(session).is_empty() || results.iter().any(|result| result.session_key() == *session)
+    }
+
     /// Waits for the next result that a session has to answer; `None` when nothing that it asked
     /// for is unfinished any more. Whoever takes a result answers it, in that session, before it
     /// asks again. Cancel-safe.

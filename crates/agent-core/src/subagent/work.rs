@@ -206,6 +206,8 @@ impl Subagents {
     fn agent(&self, task: &SubagentTask) -> Agent {
         let mut settings = self.agent.clone();
         settings.options.temperature = task.temperature;
+        // What it finds out is remembered by who asked for it.
+        settings.consolidation.enabled = false;
         Agent::new(self.parts.clone(), settings)
     }
 }
