@@ -11,6 +11,8 @@ mod disks;
 mod lanes;
 #[path = "agent/replays.rs"]
 mod replays;
+#[path = "agent/skills.rs"]
+mod skills;
 #[path = "agent/subagents.rs"]
 mod subagents;
 #[path = "agent/turns.rs"]

@@ -1,0 +1,96 @@
+//! Skills that people name: in a message, or behind `/skill`.
+
+use std::sync::Arc;
+
+use nanobot_skill::Skill;
+use nanobot_types::{ChannelName, ChatId, Origin, Timestamp};
+
+use super::Agent;
+
+/// How much of a skill `/skill NAME` shows, in characters.
+const SHOWN: usize = 3000;
+
+impl Agent {
+    /// What is stored beside a message and sent behind it: when and where it was said, and what the
+    /// skills say that a person names in it by `$name`.
+    pub(crate) async fn beside(
+        &self,
+        text: &str,
+        origin: &Origin,
+        at: &Timestamp,
+        channel: &ChannelName,
+        chat: &ChatId,
+    ) -> String {
+        let block = self.runtime_block(at, channel, chat);
+        let skills = match origin {
+            Origin::User => self.context.named_skills(text).await,
+            Origin::Cron { .. } | Origin::Heartbeat | Origin::Subagent { .. } => None,
+        };
+        match skills {
+            Some(skills) => format!("{block}\n\n{skills}"),
+            None => block,
+        }
+    }
+
+    /// What `/skill` answers: all skills, or the one of that name.
+    pub async fn skill_overview(&self, name: &str) -> String {
+        let source = Arc::clone(self.context.skills());
+        let skills = match tokio::task::spawn_blocking(move || source.skills()).await {
+            Ok(skills) => skills,
+            Err(error) => {
+                tracing::error!(%error, "skills could not be read");
+                return "The skills cannot be read now. The log says why.".to_owned();
+            }
+        };
+        let name = name.trim().trim_start_matches('$');
+        if name.is_empty() {
+            return list(&skills);
+        }
+        match skills.iter().find(|skill| skill.name.eq_ignore_ascii_case(name)) {
+            Some(skill) => show(skill),
+            None => format!("There is no skill {name}. /skill lists them."),
+        }
+    }
+}
+
+fn list(skills: &[Skill]) -> String {
+    if skills.is_empty() {
+        return "There are no skills.".to_owned();
+    }
+    let lines: Vec<String> = skills.iter().map(line).collect();
+    format!("Skills ($NAME in a message loads one, /skill NAME shows it):\n{}", lines.join("\n"))
+}
+
+fn line(skill: &Skill) -> String {
+    let state = match (skill.is_available(), skill.always) {
+        (false, _) => format!(" (not available: {})", skill.requires()),
+        (true, true) => " (in every prompt)".to_owned(),
+        (true, false) => String::new(),
+    };
+    format!("- {}{state}: {}", skill.name, cut(&skill.description.replace('\n', " "), 120))
+}
+
+fn show(skill: &Skill) -> String {
+    let state = if skill.is_available() {
+        format!("Write ${} in a message to load it.", skill.name)
+    } else {
+        format!("Not available: {}", skill.requires())
+    };
+    format!(
+        "{} ({}): {}\n{state}\n{}\n\n{}",
+        skill.name,
+        skill.origin,
+        skill.description,
+        skill.location.display(),
+        cut(&skill.body, SHOWN)
+    )
+    .trim_end()
+    .to_owned()
+}
+
+fn cut(text: &str, limit: usize) -> String {
+    match text.char_indices().nth(limit) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or(text)),
+        None => text.to_owned(),
+    }
+}
