@@ -96,7 +96,7 @@ mod tests {
         let view = view(6);
         let at = |tokens, kept| boundary(&view, Need { tokens, kept }).map(|(Seq(seq), _)| seq);
         assert_eq!(at(1, 2), Some(2), "the first place behind which enough has left");
-        assert_eq!(at(12, 2), Some(4));
+        assert_eq!(at(13, 2), Some(4));
         assert_eq!(at(usize::MAX, 2), Some(10));
         assert_eq!(at(usize::MAX, 8), Some(4));
         assert_eq!(at(usize::MAX, 5), Some(6), "a turn is not torn apart");

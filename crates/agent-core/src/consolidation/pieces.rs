@@ -13,7 +13,7 @@ use super::state::{Chunk, Position};
 /// The most characters of a piece.
 const PIECE: usize = 2_000;
 /// The most characters of a tool's result.
-const RESULT: usize = 2_000;
+const RESULT: usize = 1_500;
 
 /// A piece of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,7 +129,7 @@ mod tests {
         ]);
         let pieces = pieces(&view, &Chunk::new(Seq(0), Seq(4)));
         let texts: Vec<&str> = pieces.iter().map(|piece| piece.text.as_str()).collect();
-        let result = format!("[2026-11-22 10:30] TOOL [exec]: {} […]", "x".repeat(2000));
+        let result = format!("[2026-11-22 10:30] TOOL [exec]: {} […]", "x".repeat(1500));
         assert_eq!(
             texts,
             ["[2026-11-22 10:30] USER: hello", "[2026-11-22 10:30] ASSISTANT [tools: exec]: let me see", &result]

@@ -123,7 +123,7 @@ mod tests {
         assert!(cut.starts_with("line 1 很\n") && cut.contains("\n... (truncated)\n\n[The whole result has "), "{cut}");
         let path = cut.split("kept in ").nth(1).unwrap().split(". To read on").next().unwrap();
         assert_eq!(std::fs::read_to_string(path).unwrap(), text);
-        assert!(cut.contains("offset=20 and limit="), "{cut}");
+        assert!(cut.contains("offset=21 and limit="), "{cut}");
         assert_eq!(files.shorten(&call, text, 200).await, cut, "the same again is the same text");
         assert_eq!(std::fs::read_dir(folder.path().join("results")).unwrap().count(), 1);
         assert_eq!(files.shorten(&call, "short".to_owned(), 200).await, "short");
@@ -135,7 +135,7 @@ mod tests {
         let call = ToolCall::new("1", "read_file", "{}");
         let text: String = (1..=100).map(|line| format!("{line}| text of it\n")).collect();
         let cut = files.shorten(&call, text, 100).await;
-        assert!(cut.ends_with("(Cut behind line 6. Use offset=7 and a smaller limit to continue.)"), "{cut}");
+        assert!(cut.ends_with("(Cut behind line 7. Use offset=8 and a smaller limit to continue.)"), "{cut}");
     }
 
     #[tokio::test]
