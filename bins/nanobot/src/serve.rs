@@ -1,11 +1,14 @@
 //! Running the gateway: what `nanobot gateway` and `nanobot-gateway` both do.
 //!
-//! The first signal ends it in order, the second one at once.
+//! The first signal ends it in order, the second one at once. A restart that a person asked for replaces
+//! the program by itself with the same arguments, so that a service manager sees one process.
 
-use std::process::ExitCode;
+use std::io;
+use std::path::Path;
+use std::process::{Command, ExitCode};
 
 use nanobot_config::{Config, Severity};
-use nanobot_runtime::{Gateway, LoadOptions, load};
+use nanobot_runtime::{Ended, Gateway, LoadOptions, load};
 use tokio_util::sync::CancellationToken;
 
 use crate::failure::Failure;
@@ -34,12 +37,38 @@ pub(crate) fn serve(options: &ServeOptions) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| {
         Failure::new(format!("cannot start: {error}"), "Check the limits of this process (ulimit -a).")
     })?;
+    // Asked before it can be replaced by a newer one, which then is what begins.
+    let program = std::env::current_exe();
     let outcome = runtime.block_on(run(&config, options));
     runtime.shutdown_background();
-    outcome
+    match outcome? {
+        Outcome::Exit(code) => Ok(code),
+        Outcome::Restart => begin_again(&program?)
+            .map_err(|error| Failure::new(format!("cannot begin again: {error}"), "Start the gateway by hand.")),
+    }
 }
 
-async fn run(config: &Config, options: &ServeOptions) -> Result<ExitCode, Failure> {
+/// What follows the end of a gateway.
+enum Outcome {
+    Exit(ExitCode),
+    Restart,
+}
+
+/// Replaces this process; returns only where that failed.
+#[cfg(unix)]
+fn begin_again(program: &Path) -> io::Result<ExitCode> {
+    use std::os::unix::process::CommandExt as _;
+    Err(Command::new(program).args(std::env::args_os().skip(1)).exec())
+}
+
+/// Starts another process in place of this one.
+#[cfg(not(unix))]
+fn begin_again(program: &Path) -> io::Result<ExitCode> {
+    Command::new(program).args(std::env::args_os().skip(1)).spawn()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn run(config: &Config, options: &ServeOptions) -> Result<Outcome, Failure> {
     let mut signals = Signals::listen()?;
     nanobot_runtime::install_tls();
     if let Err(error) = logs::of_gateway(nanobot_runtime::gateway_log(config)?, options.detail, options.json_logs) {
@@ -56,21 +85,24 @@ async fn run(config: &Config, options: &ServeOptions) -> Result<ExitCode, Failur
     let cancel = CancellationToken::new();
     let mut running = std::pin::pin!(gateway.run(cancel.clone()));
     tokio::select! {
-        outcome = &mut running => return finish(outcome),
+        outcome = &mut running => return finish(outcome?),
         _ = signals.next() => {}
     }
     tracing::info!("shutting down; a second signal ends at once");
     cancel.cancel();
     tokio::select! {
-        outcome = running => finish(outcome),
-        code = signals.next() => Ok(ExitCode::from(code)),
+        // Who ends the process by a signal does not want it to begin again.
+        outcome = running => outcome.map_err(Failure::from).and_then(|_| finish(Ended::Stopped)),
+        code = signals.next() => Ok(Outcome::Exit(ExitCode::from(code))),
     }
 }
 
-fn finish(outcome: Result<(), nanobot_runtime::RuntimeError>) -> Result<ExitCode, Failure> {
-    outcome?;
-    tracing::info!("gateway stopped");
-    Ok(ExitCode::SUCCESS)
+fn finish(ended: Ended) -> Result<Outcome, Failure> {
+    tracing::info!(?ended, "gateway stopped");
+    Ok(match ended {
+        Ended::Stopped => Outcome::Exit(ExitCode::SUCCESS),
+        Ended::ToRestart => Outcome::Restart,
+    })
 }
 
 /// Says what is probably not as its writer thinks.

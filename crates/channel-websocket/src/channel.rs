@@ -8,7 +8,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use nanobot_channel::{
     Channel, ChannelContext, ChannelError, ChannelFactory, ChannelName, DeliveryGuarantee, Dialect, Drafts, Measure,
-    OutboundKind, OutboundMessage, OutboundPart, RawConfig, Sent, TaskTracker, TextStyle, Value, async_trait,
+    OutboundKind, OutboundMessage, OutboundPart, RawConfig, Sent, TaskTracker, TextStyle, TurnEnds, Value, async_trait,
 };
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
@@ -151,6 +151,10 @@ impl Channel for WebSocketChannel {
     fn drafts(&self) -> Option<&dyn Drafts> {
         self.config.streaming.then_some(self)
     }
+
+    fn turn_ends(&self) -> Option<&dyn TurnEnds> {
+        Some(self)
+    }
 }
 
 #[async_trait]
@@ -167,6 +171,15 @@ impl Drafts for WebSocketChannel {
             let resuming = *resuming;
             self.offer(end, &ServerEvent::StreamEnd { chat_id: &end.chat_id, stream_id: stream, resuming });
         }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl TurnEnds for WebSocketChannel {
+    async fn ended(&self, end: &OutboundMessage) -> Result<(), ChannelError> {
+        let reply_to = end.delivery.reply_to.as_ref();
+        self.offer(end, &ServerEvent::TurnEnd { chat_id: &end.chat_id, reply_to });
         Ok(())
     }
 }

@@ -120,6 +120,14 @@ pub enum ServerEvent<'a> {
         /// The piece.
         text: &'a str,
     },
+    /// The assistant is done with a message, whether or not it had something to say.
+    TurnEnd {
+        /// The chat.
+        chat_id: &'a ChatId,
+        /// The client's id of that message.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reply_to: Option<&'a MessageId>,
+    },
     /// A run of text ended.
     StreamEnd {
         /// The chat.
@@ -173,7 +181,10 @@ impl<'a> MessageEvent<'a> {
                 OutboundKind::Progress => "progress",
                 OutboundKind::ToolHint => "tool_hint",
                 OutboundKind::Notice => "notice",
-                OutboundKind::Final | OutboundKind::Delta { .. } | OutboundKind::StreamEnd { .. } => "final",
+                OutboundKind::Final
+                | OutboundKind::Delta { .. }
+                | OutboundKind::StreamEnd { .. }
+                | OutboundKind::TurnEnd => "final",
             },
             text: &part.text,
             part: part.index.saturating_add(1),

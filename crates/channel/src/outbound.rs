@@ -116,6 +116,16 @@ pub trait Drafts: Send + Sync {
     async fn close(&self, end: &OutboundMessage) -> Result<(), ChannelError>;
 }
 
+/// Tells programs at the other end that a turn is over, also when it said nothing.
+#[async_trait]
+pub trait TurnEnds: Send + Sync {
+    /// A turn is over: `end` is a [`nanobot_types::OutboundKind::TurnEnd`]. It may be lost.
+    ///
+    /// # Errors
+    /// Why it could not be told; logged and forgotten.
+    async fn ended(&self, end: &OutboundMessage) -> Result<(), ChannelError>;
+}
+
 /// The typing indicator.
 #[async_trait]
 pub trait Typing: Send + Sync {

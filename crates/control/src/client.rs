@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nanobot_bus::{BusError, Ledger, LedgerEntry, LedgerFilter, Queue};
+use nanobot_types::TraceId;
 use tokio::io::{ReadHalf, WriteHalf};
 
 use crate::frame::ANSWER_LIMIT;
 use crate::lines::{self, LineReader};
 use crate::socket::{Stream, connect};
+use crate::terminals::said;
 use crate::{About, Answer, ControlError, Request, TerminalEvent};
 
 /// How long a gateway may take to introduce itself.
@@ -144,13 +146,17 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// Says something: a message or a command, also while a turn runs. What keeps it from being
-    /// taken is told by [`Conversation::next`].
+    /// Says something: a message or a command, also while a turn runs. Returns the name of the turn
+    /// that answers it. What keeps it from being taken is told by [`Conversation::next`].
     ///
     /// # Errors
     /// [`ControlError::Broken`] when the gateway is gone.
-    pub async fn say(&mut self, text: &str) -> Result<(), ControlError> {
-        self.line.ask(&Request::Say { session: self.session.clone(), text: text.to_owned() }).await
+    pub async fn say(&mut self, text: &str) -> Result<TraceId, ControlError> {
+        let message = said(&self.session, text, Some(uuid::Uuid::new_v4().to_string().into()));
+        let turn = message.journal_id().map_or_else(|| TraceId::from(""), |id| TraceId::from(id.as_str()));
+        let request = Request::Say { session: self.session.clone(), text: message.content, id: message.id };
+        self.line.ask(&request).await?;
+        Ok(turn)
     }
 
     /// The next that happens. Cancel-safe.

@@ -7,6 +7,7 @@ use std::io;
 use std::sync::Arc;
 
 use nanobot_bus::BusError;
+use nanobot_types::MessageId;
 use tokio::io::AsyncWrite;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -15,7 +16,7 @@ use crate::frame::REQUEST_LIMIT;
 use crate::lines::{self, LineReader};
 use crate::server::Shared;
 use crate::socket::Stream;
-use crate::terminals::place;
+use crate::terminals::said;
 use crate::{Answer, Request, TerminalEvent};
 
 /// How many answers may wait for a client.
@@ -96,7 +97,7 @@ impl Connection {
             },
             Request::InboxRetry { entry } => ledger.retry(&entry).await.map_or_else(failed, |()| Answer::Done),
             Request::InboxDiscard { entry } => ledger.discard(&entry).await.map_or_else(failed, |()| Answer::Done),
-            Request::Say { session, text } => match self.say(session, &text).await {
+            Request::Say { session, text, id } => match self.say(session, &text, id).await {
                 Ok(()) => return Ok(()),
                 Err(error) => refused(&error),
             },
@@ -104,11 +105,11 @@ impl Connection {
         lines::write(writer, &answer).await
     }
 
-    async fn say(&mut self, session: String, text: &str) -> Result<(), BusError> {
+    async fn say(&mut self, session: String, text: &str, id: Option<MessageId>) -> Result<(), BusError> {
         if self.shared.closing.is_cancelled() {
             return Err(BusError::Closed);
         }
-        let message = place(&session, text);
+        let message = said(&session, text, id);
         if self.talk.as_ref().is_none_or(|talk| talk.session != session) {
             let (sender, answers) = mpsc::channel(WAITING);
             self.shared.terminals.watch(self.number, &message, sender);
@@ -135,7 +136,7 @@ impl Connection {
         if !is_last || self.shared.closing.is_cancelled() {
             return;
         }
-        if let Err(error) = self.shared.parts.bus.publish_inbound(place(&session, "/stop")).await {
+        if let Err(error) = self.shared.parts.bus.publish_inbound(said(&session, "/stop", None)).await {
             tracing::warn!(%error, "the turn of a terminal that is gone goes on");
         }
     }

@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use nanobot_bus::{EntryState, LedgerEntry, LedgerFilter, Queue};
-use nanobot_types::{OutboundKind, OutboundMessage};
+use nanobot_types::{MessageId, OutboundKind, OutboundMessage, TraceId};
 use serde::{Deserialize, Serialize};
 
 /// The longest line of a client, in bytes.
@@ -53,6 +53,9 @@ pub enum Request {
         session: String,
         /// A message, or a command.
         text: String,
+        /// The client's name for it; said twice under one name it counts once.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<MessageId>,
     },
 }
 
@@ -123,6 +126,8 @@ pub enum TerminalEvent {
     Progress(String),
     /// Which tools run.
     ToolHint(String),
+    /// The turn of this name is over, whether or not it said anything. Nothing to show.
+    TurnEnd(TraceId),
     /// A whole reply.
     Reply {
         /// Its Markdown.
@@ -142,6 +147,7 @@ impl From<OutboundMessage> for TerminalEvent {
             OutboundKind::StreamEnd { resuming, .. } => Self::StreamEnd { resuming },
             OutboundKind::Progress => Self::Progress(text),
             OutboundKind::ToolHint => Self::ToolHint(text),
+            OutboundKind::TurnEnd => Self::TurnEnd(message.key.turn),
             OutboundKind::Final => Self::Reply { text, streamed: message.completes.is_some(), ok: true },
             OutboundKind::Notice => Self::Reply { text, streamed: false, ok: false },
         }
@@ -163,7 +169,7 @@ mod tests {
             (r#"{"request":"inbox_retry","entry":"7"}"#, Request::InboxRetry { entry: "7".to_owned() }),
             (
                 r#"{"request":"say","session":"cli:direct","text":"hi"}"#,
-                Request::Say { session: "cli:direct".to_owned(), text: "hi".to_owned() },
+                Request::Say { session: "cli:direct".to_owned(), text: "hi".to_owned(), id: None },
             ),
         ];
         for (line, request) in table {

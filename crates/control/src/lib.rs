@@ -26,4 +26,4 @@ pub use client::{ControlClient, Conversation, Told};
 pub use error::ControlError;
 pub use frame::{About, Answer, Request, TerminalEvent};
 pub use server::{ControlParts, ControlServer, RunningControl};
-pub use terminals::{TERMINAL_CHANNEL, place};
+pub use terminals::{TERMINAL_CHANNEL, said};

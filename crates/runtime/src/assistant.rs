@@ -8,15 +8,16 @@ use nanobot_agent_core::{
 };
 use nanobot_bus::EventFeed;
 use nanobot_config::Config;
-use nanobot_context::{ContextBuilder, ContextSettings, Purpose, sync_templates};
+use nanobot_context::{ContextBuilder, ContextSettings, PromptStore, Purpose, sync_templates};
 use nanobot_guard::{CREDENTIAL_PATHS, PathPolicy, PathRules};
 use nanobot_memory::MarkdownStore;
 use nanobot_tool::{Registry, Tool, Typed};
 use nanobot_tools::{DirectRunner, HttpClients, ToolsConfig, builtin};
 
 use crate::audit::AuditLog;
+use crate::prompts::prompt_notes;
 use crate::settings::AgentDefaults;
-use crate::{ModelChoice, RuntimeError, control_socket, model, session_store, skills};
+use crate::{ModelChoice, RuntimeError, control_socket, memory, memory_store, model, session_store, skills};
 
 /// The variable of the Python program for the number of turns at a time.
 const CONCURRENCY_VARIABLE: &str = "NANOBOT_MAX_CONCURRENT_REQUESTS";
@@ -49,6 +50,7 @@ impl Assistant {
             options: defaults.turn_options(),
             max_concurrent_turns: concurrency(config, &defaults),
             model: model.to_string().into(),
+            ..AgentSettings::default()
         };
         let parts = AgentParts {
             router: Arc::new(model::router(config, &defaults, &model)),
@@ -86,6 +88,7 @@ fn concurrency(config: &Config, defaults: &AgentDefaults) -> usize {
 struct Contexts {
     settings: ContextSettings,
     memory: Arc<MarkdownStore>,
+    notes: Arc<dyn PromptStore>,
 }
 
 impl Contexts {
@@ -97,22 +100,25 @@ impl Contexts {
             skills: Arc::new(skills),
             ..ContextSettings::new(workspace)
         };
-        Ok(Self { settings, memory: Arc::new(MarkdownStore::new(workspace.join("memory"))) })
+        let memory = Arc::new(memory_store(config)?);
+        Ok(Self { settings, memory, notes: prompt_notes(config) })
     }
 
     fn for_assistant(self) -> ContextBuilder {
-        ContextBuilder::new(self.settings, self.memory)
+        ContextBuilder::new(self.settings, self.memory).with_notes(self.notes)
     }
 
     fn for_subagents(&self) -> ContextBuilder {
         let settings = ContextSettings { purpose: Purpose::Subagent, ..self.settings.clone() };
-        ContextBuilder::new(settings, self.memory.clone())
+        ContextBuilder::new(settings, self.memory.clone()).with_notes(self.notes.clone())
     }
 }
 
 /// The tools of a configuration that need no conversation: files, shell, web.
 pub(crate) struct Tools {
     tools: Vec<Arc<dyn Tool>>,
+    /// Those that look things up.
+    lookups: Vec<Arc<dyn Tool>>,
     policy: Arc<PathPolicy>,
     audit: Arc<AuditLog>,
 }
@@ -123,14 +129,15 @@ impl Tools {
         let policy = Arc::new(PathPolicy::new(path_rules(config, &tools, workspace)?));
         let http = Arc::new(HttpClients::new(&tools.web, Arc::new(tools.url_guard()?)));
         let tools = builtin(&tools, &policy, &http, Arc::new(DirectRunner))?;
-        Ok(Self { tools, policy, audit: Arc::new(AuditLog::of(config)?) })
+        let lookups = memory::tools(config)?;
+        Ok(Self { tools, lookups, policy, audit: Arc::new(AuditLog::of(config)?) })
     }
 
-    /// These, and those with which an assistant talks to people and starts subagents.
+    /// These, and those with which an assistant remembers, talks to people and starts subagents.
     pub(crate) fn for_assistant(&self, outbox: Arc<dyn Outbox>, spawner: Option<Arc<dyn Spawner>>) -> Arc<Registry> {
         let message: Arc<dyn Tool> = Arc::new(Typed::new(MessageTool::new(outbox, self.policy.clone())));
         let spawn = spawner.map(|spawner| Arc::new(Typed::new(SpawnTool::new(spawner))) as Arc<dyn Tool>);
-        self.registry(std::iter::once(message).chain(spawn))
+        self.registry(self.lookups.iter().cloned().chain([message]).chain(spawn))
     }
 
     /// These and no others: a subagent talks to nobody and starts no other.
@@ -156,6 +163,7 @@ fn path_rules(config: &Config, tools: &ToolsConfig, workspace: &Path) -> Result<
     let skills = skills::skills(config)?;
     let mut secret_paths = vec![paths.config_file.clone(), paths.state_db.clone(), control_socket(config)];
     secret_paths.extend(CREDENTIAL_PATHS.map(PathBuf::from));
+    secret_paths.extend(memory::private_paths(config)?);
     let mut read_only_roots = skills::read_only(&skills);
     read_only_roots.push(paths.media.clone());
     let mut rules = tools.path_rules(workspace);

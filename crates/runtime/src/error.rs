@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use nanobot_agent_core::AgentError;
+use nanobot_agent_core::{AgentError, DuplicateCommand};
 use nanobot_bus::BusError;
 use nanobot_channels::ChannelsError;
 use nanobot_config::ConfigError;
@@ -55,6 +55,9 @@ pub enum RuntimeError {
     /// The home is in use, or its state cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
+    /// Two commands have one name.
+    #[error(transparent)]
+    Commands(#[from] DuplicateCommand),
     /// The channels are configured wrongly.
     #[error(transparent)]
     Channels(#[from] ChannelsError),
@@ -104,7 +107,7 @@ impl RuntimeError {
             Self::Ledger(_) => {
                 Some("Check the free space of the folder that holds state.db, and try again.".to_owned())
             }
-            Self::Proxy(_) | Self::Context(_) | Self::Tools(_) | Self::Server(_) => None,
+            Self::Proxy(_) | Self::Context(_) | Self::Tools(_) | Self::Commands(_) | Self::Server(_) => None,
         }
     }
 

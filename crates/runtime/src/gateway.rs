@@ -8,7 +8,10 @@ use std::time::{Duration, Instant};
 use nanobot_agent_core::{AgentError, AgentLoop, BusSpawner, LoopSettings, Outbox, Spawner};
 use nanobot_bus::{Bus, EventFeed, Ledger};
 use nanobot_channel::{ChannelName, RawConfig};
-use nanobot_channels::{ChannelManager, ChannelManagerParts, ChannelRegistry, ChannelSettings, ChannelsError, DeliverySettings, Health, HealthState, ManagedChannel, MediaSettings, Stickers};
+use nanobot_channels::{
+    ChannelManager, ChannelManagerParts, ChannelRegistry, ChannelSettings, ChannelsError, DeliverySettings, Health,
+    HealthState, ManagedChannel, MediaSettings, Stickers,
+};
 use nanobot_config::Config;
 use nanobot_control::{About, ControlParts, ControlServer, RunningControl};
 use nanobot_server::{ChannelHealth, HealthReport, HealthServer, HealthSource, ServerConfig};

@@ -1,9 +1,10 @@
-//! How long things are kept: settled messages, received files, logs that were put aside.
+//! How long things are kept: settled messages, received files, logs that were put aside, the
+//! transcripts of subagents, the prompts of sessions.
 //!
 //! Decision: looked through at the start and once a day while the gateway runs. Only what the
 //! gateway itself wrote is removed, told by its name (a home may hold another program's files), and
-//! only regular files below its own folders: links are not followed, and the workspace is never
-//! touched, wherever it is.
+//! only regular files below its own folders: links are not followed, and nothing in the workspace is
+//! touched but the sessions that subagents worked in.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,11 +12,14 @@ use std::time::{Duration, SystemTime};
 
 use nanobot_channels::FileMediaStore;
 use nanobot_config::Config;
+use nanobot_context::PromptFiles;
+use nanobot_session::SessionPaths;
 use nanobot_state::SqliteBus;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::RuntimeError;
+use crate::prompts::prompts_folder;
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -29,11 +33,15 @@ pub struct RetentionSettings {
     pub media_days: u32,
     /// Logs that were put aside.
     pub log_days: u32,
+    /// Sessions that subagents worked in.
+    pub subagent_days: u32,
+    /// Which prompt a session had; without it, its next request finds no cache.
+    pub prompt_days: u32,
 }
 
 impl Default for RetentionSettings {
     fn default() -> Self {
-        Self { ledger_days: 30, media_days: 30, log_days: 14 }
+        Self { ledger_days: 30, media_days: 30, log_days: 14, subagent_days: 30, prompt_days: 30 }
     }
 }
 
@@ -50,18 +58,24 @@ pub(crate) struct Keeper {
     media: PathBuf,
     logs: PathBuf,
     workspace: PathBuf,
+    sessions: Vec<PathBuf>,
+    prompts: PathBuf,
 }
 
 impl Keeper {
     /// A keeper of the home of `config`.
     pub(crate) fn new(config: &Config, bus: SqliteBus) -> Result<Self, RuntimeError> {
         let paths = config.paths();
+        let workspace = config.workspace()?;
+        let sessions = SessionPaths::discover(&workspace, &paths.data_dir, &paths.home);
         Ok(Self {
             settings: config.section("retention")?,
             bus,
             media: paths.media.clone(),
             logs: paths.logs.clone(),
-            workspace: config.workspace()?,
+            workspace,
+            sessions: [sessions.sessions].into_iter().chain(sessions.external).collect(),
+            prompts: prompts_folder(config),
         })
     }
 
@@ -78,7 +92,7 @@ impl Keeper {
     }
 
     async fn look(&self) {
-        let RetentionSettings { ledger_days, media_days, log_days } = self.settings;
+        let RetentionSettings { ledger_days, media_days, log_days, subagent_days, prompt_days } = self.settings;
         if let Some(age) = age(ledger_days) {
             match self.bus.prune(age).await {
                 Ok(entries) => tracing::debug!(entries, "old ledger entries were forgotten"),
@@ -86,12 +100,19 @@ impl Keeper {
             }
         }
         let (media, logs, workspace) = (self.media.clone(), self.logs.clone(), self.workspace.clone());
+        let (sessions, prompts) = (self.sessions.clone(), self.prompts.clone());
         let removing = tokio::task::spawn_blocking(move || {
             if let Some(age) = age(media_days) {
                 remove_older(&media, age, |path| FileMediaStore::names_like(path) && !path.starts_with(&workspace));
             }
             if let Some(age) = age(log_days) {
                 remove_older(&logs, age, was_put_aside);
+            }
+            if let Some(age) = age(subagent_days) {
+                sessions.iter().for_each(|folder| remove_older(folder, age, is_of_subagent));
+            }
+            if let Some(age) = age(prompt_days) {
+                remove_older(&prompts, age, PromptFiles::names_like);
             }
         });
         if let Err(error) = removing.await {
@@ -103,6 +124,19 @@ impl Keeper {
 /// Whether a file is a log that nobody writes any more: `gateway.log.1`.
 fn was_put_aside(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("gateway.log."))
+}
+
+/// Whether a file is the session of a subagent, in either of the two spellings of its key: the id
+/// behind it has twelve digits.
+fn is_of_subagent(path: &Path) -> bool {
+    let stem = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".jsonl"));
+    let is_plain = |stem: &str| {
+        let id = stem.strip_prefix("subagent_");
+        id.is_some_and(|id| id.len() == 12 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    };
+    // `subagent:` in base64, and sixteen characters for the id.
+    let is_encoded = |stem: &str| stem.strip_prefix("c3ViYWdlbnQ6").is_some_and(|id| id.len() == 16);
+    stem.is_some_and(|stem| is_plain(stem) || is_encoded(stem))
 }
 
 fn remove_older(root: &Path, age: Duration, is_ours: impl Fn(&Path) -> bool) {
@@ -193,6 +227,20 @@ mod tests {
     fn the_log_that_is_written_stays() {
         for (name, expected) in [("gateway.log", false), ("gateway.log.1", true), ("audit.log", false)] {
             assert_eq!(was_put_aside(&Path::new("logs").join(name)), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn only_sessions_of_subagents_are_removed() {
+        for (name, expected) in [
+            ("subagent_0123456789ab.jsonl", true),
+            ("c3ViYWdlbnQ6MDEyMzQ1Njc4OWFi.jsonl", true),
+            ("telegram_1.jsonl", false),
+            ("subagent_notes.jsonl", false),
+            ("subagent_0123456789ab.jsonl.torn-20260101T000000", false),
+            ("c3ViYWdlbnQ6bm90ZXM.jsonl", false),
+        ] {
+            assert_eq!(is_of_subagent(&Path::new("sessions").join(name)), expected, "{name}");
         }
     }
 

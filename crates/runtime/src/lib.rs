@@ -6,15 +6,19 @@
 
 mod assistant;
 mod audit;
+mod commands;
 mod error;
 mod gateway;
 mod inbox;
 mod keeping;
 mod load;
+mod memory;
 mod model;
 mod onboard;
 mod platforms;
+mod prompts;
 mod replay;
+mod restart;
 mod rotating;
 mod settings;
 mod skills;
@@ -22,13 +26,16 @@ mod status;
 mod terminal;
 mod visit;
 
+pub use commands::{command_infos, is_command};
 pub use error::RuntimeError;
-pub use gateway::Gateway;
+pub use gateway::{Ended, Gateway};
 pub use inbox::Inbox;
 pub use keeping::RetentionSettings;
 pub use load::{LoadOptions, install_tls, load, load_in};
+pub use memory::{memory_store, search_index};
 pub use model::{ModelChoice, ModelSource};
 pub use onboard::{OnboardMode, OnboardPlan, OnboardReport, onboard, plan_onboarding};
+pub use prompts::last_miss;
 pub use replay::replay_options;
 pub use rotating::{LogSettings, RotatingFile};
 pub use settings::AgentDefaults;
@@ -37,7 +44,7 @@ pub use status::Status;
 pub use terminal::{Answer, Terminal, TerminalOptions, ask};
 pub use visit::FirstVisit;
 
-pub use nanobot_agent_core::{Bundle, CommandTable, Redactor, TurnChoice, TurnReplay, replay_session};
+pub use nanobot_agent_core::{Bundle, Redactor, TurnChoice, TurnReplay, is_subagent_session, replay_session};
 pub use nanobot_bus as bus;
 pub use nanobot_control::TerminalEvent;
 pub use nanobot_session as session;

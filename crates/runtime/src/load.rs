@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use nanobot_channels::DeliverySettings;
 use nanobot_config::{Config, ConfigError, Environment, Loader, Paths, Schema};
+use nanobot_memory::MemorySettings;
 use nanobot_server::ServerConfig;
 use nanobot_tools::ToolsConfig;
 use serde_json::Value;
@@ -11,6 +12,7 @@ use serde_json::Value;
 use crate::RetentionSettings;
 use crate::model::ProviderSection;
 use crate::platforms;
+use crate::rotating::LogSettings;
 use crate::settings::{AgentDefaults, SessionsConfig, SkillsConfig};
 
 /// What the command line says about the configuration.
@@ -73,6 +75,8 @@ fn schema() -> Result<Schema, ConfigError> {
         .section("gateway", &ServerConfig::default())?
         .section("sessions", &SessionsConfig::default())?
         .section("skills", &SkillsConfig::default())?
+        .section("memory", &MemorySettings::default())?
+        .section("logs", &LogSettings::default())?
         .section("retention", &RetentionSettings::default())
 }
 

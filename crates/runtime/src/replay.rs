@@ -3,12 +3,16 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nanobot_agent_core::{Outbox, OutboxError, ReplayOptions, TurnChoice};
+use nanobot_agent_core::{
+    Outbox, OutboxError, ReplayOptions, SpawnError, Spawner, Started, SubagentEnd, SubagentSettings, SubagentTask,
+    TurnChoice,
+};
 use nanobot_config::Config;
 use nanobot_types::{OutboundMessage, SessionKey, ToolSpec};
 
+use crate::RuntimeError;
+use crate::assistant::Tools;
 use crate::settings::AgentDefaults;
-use crate::{RuntimeError, assistant};
 
 /// The options and tools with which `turns` of a session are replayed. Only looks: no model is
 /// chosen, nothing is made in the workspace.
@@ -21,7 +25,8 @@ pub fn replay_options(
     turns: TurnChoice,
 ) -> Result<(ReplayOptions, Arc<[ToolSpec]>), RuntimeError> {
     let defaults: AgentDefaults = config.section("agents.defaults")?;
-    let registry = assistant::registry(config, &config.workspace()?, Arc::new(Nowhere))?;
+    let spawner = (defaults.max_concurrent_subagents > 0).then(|| Arc::new(Nowhere) as Arc<dyn Spawner>);
+    let registry = Tools::of(config, &config.workspace()?)?.for_assistant(Arc::new(Nowhere), spawner);
     let options = ReplayOptions { turns, turn_options: defaults.turn_options(), ..ReplayOptions::new(session) };
     Ok((options, registry.specs()))
 }
@@ -34,5 +39,20 @@ struct Nowhere;
 impl Outbox for Nowhere {
     async fn put(&self, _: OutboundMessage) -> Result<(), OutboxError> {
         Err(OutboxError::Unreachable("nothing is sent in a replay".to_owned()))
+    }
+}
+
+#[async_trait]
+impl Spawner for Nowhere {
+    fn settings(&self) -> &SubagentSettings {
+        const { &SubagentSettings { max_concurrent: 1, max_unfinished: 0, longest_chain: 0 } }
+    }
+
+    async fn spawn(&self, _: &SubagentTask) -> Result<Started, SpawnError> {
+        Err(SpawnError::Full { bound: 0 })
+    }
+
+    async fn end(&self, _: &SubagentTask) -> Result<SubagentEnd, SpawnError> {
+        Err(SpawnError::Full { bound: 0 })
     }
 }

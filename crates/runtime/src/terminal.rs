@@ -3,26 +3,30 @@
 //! Decision: where a gateway has the home, both go through its socket; elsewhere a conversation
 //! runs over an in-process bus, and a question needs none.
 
+mod again;
 mod ask;
 mod gateway;
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nanobot_agent_core::{AgentLoop, LoopSettings, Outbox, OutboxError};
+use nanobot_agent_core::{AgentError, AgentLoop, BusSpawner, LoopSettings, Outbox, OutboxError, Spawner};
 use nanobot_bus::{Bus, EventFeed, MemoryBus, Settle, Subscription};
 use nanobot_config::Config;
 use nanobot_control::{Conversation, TERMINAL_CHANNEL, TerminalEvent, Told};
-use nanobot_types::{ChannelName, ChatId, InboundMessage, OutboundMessage, SenderId};
+use nanobot_types::{ChannelName, ChatId, ChatKind, InboundMessage, OutboundMessage, SenderId, TraceId};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use uuid::Uuid;
 
 pub use ask::{Answer, ask};
 
 use crate::assistant::Assistant;
-use crate::{FirstVisit, ModelChoice, RuntimeError, model};
+use crate::restart::{RESTARTED, RESTARTING, Restart};
+use crate::{FirstVisit, LoadOptions, ModelChoice, RuntimeError, commands, model};
 
 /// Which conversation, with which model.
 #[derive(Clone, Debug)]
@@ -31,11 +35,13 @@ pub struct TerminalOptions {
     pub session: String,
     /// Take the demo model whatever is configured.
     pub demo: bool,
+    /// How the configuration is loaded again after `/restart`.
+    pub load: LoadOptions,
 }
 
 impl Default for TerminalOptions {
     fn default() -> Self {
-        Self { session: "cli:direct".to_owned(), demo: false }
+        Self { session: "cli:direct".to_owned(), demo: false, load: LoadOptions::default() }
     }
 }
 
@@ -48,9 +54,17 @@ fn place(session: &str) -> (ChannelName, ChatId) {
 }
 
 /// A conversation at a terminal.
-#[derive(Debug)]
 pub struct Terminal {
     talk: Talk,
+    options: TerminalOptions,
+    /// The turn that answers what was said last.
+    said: Option<TraceId>,
+    /// A restart was promised.
+    is_restarting: bool,
+    /// The conversation that takes the place of this one.
+    again: Option<again::Again>,
+    /// What came while a restart was waited for.
+    kept: VecDeque<TerminalEvent>,
     model: ModelChoice,
     created: Vec<PathBuf>,
     first_visit: Option<FirstVisit>,
@@ -63,6 +77,8 @@ enum Talk {
     Own(OwnTalk),
     /// A gateway.
     Gateway(Conversation),
+    /// Nobody: it ended.
+    Nobody,
 }
 
 #[derive(Debug)]
@@ -71,6 +87,7 @@ struct OwnTalk {
     channel: ChannelName,
     chat: ChatId,
     replies: Subscription<OutboundMessage>,
+    restart: Restart,
     cancel: CancellationToken,
     running: JoinHandle<()>,
 }
@@ -83,19 +100,28 @@ impl Terminal {
     /// [`RuntimeError`] when the configuration, the workspace or the model cannot be used.
     pub async fn start(config: &Config, options: TerminalOptions) -> Result<Self, RuntimeError> {
         if let Some(client) = gateway::of(config, &options).await {
-            let talk = Talk::Gateway(client.converse(options.session).await?);
+            let talk = Talk::Gateway(client.converse(options.session.clone()).await?);
             let model = ModelChoice::of_gateway(client.about().model.clone());
-            return Ok(Self { talk, model, created: Vec::new(), first_visit: None });
+            return Ok(Self::new(talk, options, model, Vec::new(), None));
         }
         let first_visit = FirstVisit::pay(config).await?;
+        let restart = Restart::default();
         let (channel, chat) = place(&options.session);
         let bus = Arc::new(MemoryBus::new());
         let shared: Arc<dyn Bus> = bus.clone();
         let outbox = Arc::new(TerminalOutbox { bus: shared.clone(), channel: channel.clone() });
         let model = model::choose(config, options.demo).await?;
-        let assistant = Assistant::build(config, model, outbox, EventFeed::new())?;
-        let replies = bus.outbound(&channel).await.map_err(nanobot_agent_core::AgentError::from)?;
-        let agent_loop = AgentLoop::new(assistant.agent, shared, bus.clone(), LoopSettings::default());
+        let tasks = shared.clone();
+        let spawner = |subagents| Arc::new(BusSpawner::new(tasks, subagents)) as Arc<dyn Spawner>;
+        let assistant = Assistant::build(config, model, outbox, spawner, EventFeed::new())?;
+        let replies = bus.outbound(&channel).await.map_err(AgentError::from)?;
+        let agent_loop = AgentLoop::with_commands(
+            assistant.agent,
+            shared,
+            bus.clone(),
+            LoopSettings::default(),
+            commands::table(&restart)?,
+        );
         let cancel = CancellationToken::new();
         let stop = cancel.clone();
         let running = TaskTracker::new().spawn(async move {
@@ -103,8 +129,28 @@ impl Terminal {
                 tracing::error!(%error, "the assistant ended");
             }
         });
-        let talk = Talk::Own(OwnTalk { bus, channel, chat, replies, cancel, running });
-        Ok(Self { talk, model: assistant.model, created: assistant.created, first_visit })
+        let talk = Talk::Own(OwnTalk { bus, channel, chat, replies, restart, cancel, running });
+        Ok(Self::new(talk, options, assistant.model, assistant.created, first_visit))
+    }
+
+    fn new(
+        talk: Talk,
+        options: TerminalOptions,
+        model: ModelChoice,
+        created: Vec<PathBuf>,
+        first_visit: Option<FirstVisit>,
+    ) -> Self {
+        Self {
+            talk,
+            options,
+            said: None,
+            is_restarting: false,
+            again: None,
+            kept: VecDeque::new(),
+            model,
+            created,
+            first_visit,
+        }
     }
 
     /// Who answers.
@@ -125,53 +171,133 @@ impl Terminal {
         self.first_visit.as_ref()
     }
 
-    /// Says something: a message or a command, also while a turn runs.
+    /// Says something: a message or a command, also while a turn runs; after a restart that is on its
+    /// way.
     ///
     /// # Errors
     /// [`RuntimeError::Agent`] when too many messages wait, [`RuntimeError::Control`] when the
     /// gateway is gone.
     pub async fn say(&mut self, text: &str) -> Result<(), RuntimeError> {
-        match &mut self.talk {
-            Talk::Own(own) => own.say(text).await,
-            Talk::Gateway(conversation) => Ok(conversation.say(text).await?),
+        while self.is_restarting {
+            match self.next_of_all().await {
+                Some(event) => self.kept.push_back(event),
+                None => break,
+            }
+        }
+        self.said = Some(match &mut self.talk {
+            Talk::Own(own) => own.say(text).await?,
+            Talk::Gateway(conversation) => conversation.say(text).await?,
+            Talk::Nobody => return Err(AgentError::Interrupted.into()),
+        });
+        Ok(())
+    }
+
+    /// The next thing to show; `None` after the assistant ended. Of the ends of turns only the one
+    /// that answers what was said last is told. Cancel-safe.
+    pub async fn next(&mut self) -> Option<TerminalEvent> {
+        loop {
+            let next = match self.kept.pop_front() {
+                Some(kept) => Some(kept),
+                None => self.next_of_all().await,
+            };
+            match next {
+                Some(TerminalEvent::TurnEnd(turn)) if self.said.as_ref() != Some(&turn) => {}
+                other => return other,
+            }
         }
     }
 
-    /// The next thing to show; `None` after the assistant ended. Cancel-safe.
-    pub async fn next(&mut self) -> Option<TerminalEvent> {
-        match &mut self.talk {
-            Talk::Own(own) => own.next().await,
-            Talk::Gateway(conversation) => loop {
-                match conversation.next().await {
-                    Ok(Told::Event { event, .. }) => return Some(event),
-                    Ok(Told::TurnFinished) => {}
+    async fn next_of_all(&mut self) -> Option<TerminalEvent> {
+        loop {
+            if let Some(again) = &mut self.again {
+                let begun = again.await;
+                return Some(self.take_over(begun));
+            }
+            let event = match &mut self.talk {
+                Talk::Own(own) => {
+                    let restart = own.restart.clone();
+                    tokio::select! {
+                        biased;
+                        event = own.next() => Some(event?),
+                        () = restart.wanted().cancelled() => None,
+                    }
+                }
+                Talk::Gateway(conversation) => match conversation.next().await {
+                    Ok(Told::Event { event, .. }) => Some(event),
+                    Ok(Told::TurnFinished) => continue,
+                    Err(_) if self.is_restarting => None,
                     Err(error) => {
                         tracing::error!(error = &error as &dyn std::error::Error, "the gateway is gone");
                         return None;
                     }
+                },
+                Talk::Nobody => return None,
+            };
+            match event {
+                Some(event) => {
+                    self.is_restarting |=
+                        matches!(&event, TerminalEvent::Reply { text, ok: true, .. } if text == RESTARTING);
+                    return Some(event);
                 }
-            },
+                None => {
+                    let talk = std::mem::replace(&mut self.talk, Talk::Nobody);
+                    self.again = Some(again::begin(talk, self.options.clone()));
+                }
+            }
+        }
+    }
+
+    /// Becomes the conversation that begun in place of this one, and says so.
+    fn take_over(&mut self, begun: Result<Self, RuntimeError>) -> TerminalEvent {
+        self.again = None;
+        self.is_restarting = false;
+        match begun {
+            Ok(terminal) => {
+                let kept = std::mem::take(&mut self.kept);
+                *self = Self { kept, ..terminal };
+                TerminalEvent::Progress(RESTARTED.to_owned())
+            }
+            Err(error) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "the assistant cannot begin again");
+                let text = format!("I cannot begin again: {error}.");
+                TerminalEvent::Reply { text, streamed: false, ok: false }
+            }
         }
     }
 
     /// Ends the conversation: the running turn has its grace, then it is stopped with its steps
     /// kept. A gateway stops a turn that nobody waits for any more.
     pub async fn shut_down(self) {
-        if let Talk::Own(own) = self.talk {
-            own.cancel.cancel();
-            if let Err(error) = own.running.await {
-                tracing::error!(%error, "the assistant ended badly");
-            }
+        self.talk.end().await;
+    }
+}
+
+impl std::fmt::Debug for Terminal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Terminal").field("talk", &self.talk).field("model", &self.model).finish_non_exhaustive()
+    }
+}
+
+impl Talk {
+    async fn end(self) {
+        let Self::Own(own) = self else { return };
+        own.cancel.cancel();
+        if let Err(error) = own.running.await {
+            tracing::error!(%error, "the assistant ended badly");
         }
     }
 }
 
 impl OwnTalk {
-    async fn say(&self, text: &str) -> Result<(), RuntimeError> {
+    async fn say(&self, text: &str) -> Result<TraceId, RuntimeError> {
         let sender = SenderId::from("user");
-        let message = InboundMessage::text(self.channel.clone(), sender, self.chat.clone(), text);
-        self.bus.publish_inbound(message).await.map_err(nanobot_agent_core::AgentError::from)?;
-        Ok(())
+        let mut message = InboundMessage::text(self.channel.clone(), sender, self.chat.clone(), text);
+        // Who else hears a session of another channel is not known here.
+        message.chat = (self.channel.as_str() == TERMINAL_CHANNEL).then_some(ChatKind::Direct);
+        message.id = Some(Uuid::new_v4().to_string().into());
+        let turn = message.journal_id().map_or_else(|| TraceId::from(""), |id| TraceId::from(id.as_str()));
+        self.bus.publish_inbound(message).await.map_err(AgentError::from)?;
+        Ok(turn)
     }
 
     async fn next(&mut self) -> Option<TerminalEvent> {

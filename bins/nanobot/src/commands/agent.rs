@@ -28,7 +28,7 @@ pub(crate) fn agent(options: &LoadOptions, arguments: AgentArguments) -> Result<
     }
     nanobot_runtime::install_tls();
     let renders_markdown = arguments.renders_markdown();
-    let options = TerminalOptions { session: arguments.session, demo: arguments.demo };
+    let options = TerminalOptions { session: arguments.session, demo: arguments.demo, load: options.clone() };
     block_on(async {
         match arguments.message {
             Some(text) => terminal::ask_once(&config, options, &text, renders_markdown).await,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 
-use nanobot_runtime::CommandTable;
+use nanobot_runtime::command_infos;
 use rustyline::completion::{Completer, Pair};
 use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
@@ -154,8 +154,7 @@ fn completions(typed: &str) -> Vec<Pair> {
     if !typed.starts_with('/') {
         return Vec::new();
     }
-    let table = CommandTable::built_in();
-    let known = table.infos().map(|command| (format!("/{}", command.name), command.about));
+    let known = command_infos().into_iter().map(|command| (format!("/{}", command.name), command.about));
     known
         .chain([("/exit".to_owned(), "Leave")])
         .filter(|(name, _)| name.starts_with(typed))

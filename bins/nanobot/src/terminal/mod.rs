@@ -15,17 +15,12 @@ pub(crate) use one_shot::ask_once;
 pub(crate) use piped::answer_lines;
 pub(crate) use prompt::converse;
 
-use nanobot_runtime::{CommandTable, ModelChoice, ModelSource};
+use nanobot_runtime::{ModelChoice, ModelSource, is_command};
 
 /// What ends a conversation at a prompt or in a pipe.
 fn is_farewell(line: &str) -> bool {
     let word = line.trim();
     ["exit", "quit", "/exit", "/quit", ":q"].iter().any(|farewell| word.eq_ignore_ascii_case(farewell))
-}
-
-/// Whether a line is a command: answered at once, and no turn to stop.
-fn is_command(line: &str) -> bool {
-    CommandTable::built_in().takes(line)
 }
 
 /// Who answers, for the person who asks; `None` when it is what was configured.

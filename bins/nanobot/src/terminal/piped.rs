@@ -1,7 +1,7 @@
 //! Lines of a pipe, answered one after the other.
 //!
-//! A line is a message; its reply is printed whole before the next line is said. This is also what a
-//! terminal gets that cannot edit lines.
+//! A line is a message; what its turn says is printed whole before the next line is said, however many
+//! messages that is. This is also what a terminal gets that cannot edit lines.
 
 use std::io::{self, BufRead as _};
 use std::process::ExitCode;
@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use super::prompt::ended;
 use super::stream::Style;
 use super::view::{Piece, View};
-use super::{is_farewell, model_notice};
+use super::{is_command, is_farewell, model_notice};
 use crate::failure::{FAILED, Failure};
 use crate::output;
 use crate::signals::Signals;
@@ -63,15 +63,16 @@ async fn exchange(terminal: &mut Terminal, lines: &mut mpsc::Receiver<String>) -
             break;
         }
         terminal.say(&line).await?;
-        if !print_reply(terminal, &mut view).await? {
+        if !print_replies(terminal, &mut view, is_command(&line)).await? {
             code = ExitCode::from(FAILED);
         }
     }
     Ok(code)
 }
 
-/// Prints up to the next reply; `false` if the message was given up.
-async fn print_reply(terminal: &mut Terminal, view: &mut View) -> Result<bool, Failure> {
+/// Prints up to the end of the turn, or up to the answer of a command; `false` if the message was given
+/// up.
+async fn print_replies(terminal: &mut Terminal, view: &mut View, is_command: bool) -> Result<bool, Failure> {
     loop {
         let event = terminal.next().await.ok_or_else(ended)?;
         for piece in view.show(&event) {
@@ -80,8 +81,10 @@ async fn print_reply(terminal: &mut Terminal, view: &mut View) -> Result<bool, F
                 Piece::Note(text) => output::note(text.trim_end()),
             }
         }
-        if let TerminalEvent::Reply { ok, .. } = event {
-            return Ok(ok);
+        match event {
+            TerminalEvent::TurnEnd(_) => return Ok(true),
+            TerminalEvent::Reply { ok, .. } if is_command || !ok => return Ok(ok),
+            _ => {}
         }
     }
 }

@@ -112,11 +112,13 @@ impl Conversation {
     }
 
     fn show(&mut self, event: &TerminalEvent) {
-        if let TerminalEvent::Reply { .. } = event {
-            match self.commands.checked_sub(1) {
+        match event {
+            TerminalEvent::TurnEnd(_) => self.work.end(),
+            TerminalEvent::Reply { .. } => match self.commands.checked_sub(1) {
                 Some(commands) => self.commands = commands,
                 None => self.work.end(),
-            }
+            },
+            _ => {}
         }
         let text: String = self
             .view

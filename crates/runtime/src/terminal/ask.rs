@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use nanobot_agent_core::{DirectRequest, Outbox, OutboxError, Signal};
+use nanobot_agent_core::{Agent, AgentError, DirectRequest, DirectSpawner, Outbox, OutboxError, Signal, Spawner};
 use nanobot_bus::EventFeed;
 use nanobot_config::Config;
-use nanobot_control::{ControlClient, TerminalEvent, Told};
+use nanobot_control::{ControlClient, TERMINAL_CHANNEL, TerminalEvent, Told};
 use nanobot_session::TurnOutcome;
-use nanobot_types::{ChannelName, ChatId, OutboundMessage, SessionKey};
+use nanobot_types::{ChannelName, ChatId, ChatKind, OutboundMessage, SenderId, SessionKey};
 
-use super::{TerminalOptions, elsewhere, gateway, place};
+use super::{Terminal, TerminalOptions, elsewhere, gateway, place};
 use crate::assistant::Assistant;
-use crate::{FirstVisit, ModelChoice, RuntimeError, model};
+use crate::{FirstVisit, ModelChoice, RuntimeError, is_command, model};
 
 /// How long after the end of a turn that answered by the `message` tool a report of its failure
 /// may still come.
@@ -73,29 +73,107 @@ pub async fn ask(
         on_start(&ModelChoice::of_gateway(client.about().model.clone()), None);
         return ask_gateway(&client, &options.session, text, on_event).await;
     }
+    if is_command(text) {
+        return give(config, options, text, on_start, on_event).await;
+    }
     let first_visit = FirstVisit::pay(config).await?;
     let (channel, chat_id) = place(&options.session);
     let on_event: OnEvent = Arc::new(on_event);
     let outbox = DirectOutbox { channel: channel.clone(), chat: chat_id.clone(), on_event: on_event.clone() };
     let model = model::choose(config, options.demo).await?;
     on_start(&model, first_visit.as_ref());
-    let assistant = Assistant::build(config, model, Arc::new(outbox), EventFeed::new())?;
-    let observer = Arc::new(move |signal: Signal| {
-        on_event(match signal {
-            Signal::Delta { text, .. } => TerminalEvent::Delta(text),
-            Signal::StreamEnd { resuming, .. } => TerminalEvent::StreamEnd { resuming },
-            Signal::Thought(text) | Signal::Notice(text) => TerminalEvent::Progress(text),
-            Signal::ToolHint(text) => TerminalEvent::ToolHint(text),
-        });
-    });
+    let mut helpers = None;
+    let spawner = |subagents| {
+        let direct = Arc::new(DirectSpawner::new(subagents));
+        helpers = Some(direct.clone());
+        direct as Arc<dyn Spawner>
+    };
+    let assistant = Assistant::build(config, model, Arc::new(outbox), spawner, EventFeed::new())?;
     let session = SessionKey::of_chat(&channel, &chat_id);
-    let request = DirectRequest { channel, chat_id, ..DirectRequest::new(text) };
-    let report = assistant.agent.process_direct(request.in_session(session).watched_by(observer)).await?;
-    Ok(Answer {
-        text: report.visible,
-        ok: matches!(report.ended, TurnOutcome::Replied | TurnOutcome::Suppressed),
-        streamed: report.stream.is_some(),
-    })
+    let (sender, chat) = speaker(&channel);
+    let request = DirectRequest { channel, chat_id, sender, chat, ..DirectRequest::new(text).in_session(session) };
+    let asked = Asked { agent: assistant.agent, helpers, on_event };
+    asked.answer(request).await
+}
+
+/// Who speaks, and who hears it: one person at a terminal. Who else hears a session of another
+/// channel is not known here.
+fn speaker(channel: &ChannelName) -> (Option<SenderId>, Option<ChatKind>) {
+    let chat = (channel.as_str() == TERMINAL_CHANNEL).then_some(ChatKind::Direct);
+    (Some(SenderId::from("user")), chat)
+}
+
+/// Gives a command to an assistant of this process. Commands belong to the loop, so it is run for this
+/// one.
+async fn give(
+    config: &Config,
+    options: TerminalOptions,
+    command: &str,
+    on_start: impl FnOnce(&ModelChoice, Option<&FirstVisit>),
+    on_event: impl Fn(TerminalEvent),
+) -> Result<Answer, RuntimeError> {
+    let mut terminal = Terminal::start(config, options).await?;
+    on_start(terminal.model(), terminal.first_visit());
+    terminal.say(command).await?;
+    let answer = loop {
+        match terminal.next().await {
+            Some(TerminalEvent::Reply { text, streamed, ok }) => break Answer { text: Some(text), ok, streamed },
+            Some(TerminalEvent::TurnEnd(_)) => break Answer { text: None, ok: true, streamed: false },
+            Some(event) => on_event(event),
+            None => return Err(AgentError::Interrupted.into()),
+        }
+    };
+    terminal.shut_down().await;
+    Ok(answer)
+}
+
+/// A question that an assistant of this process answers.
+struct Asked {
+    agent: Arc<Agent>,
+    helpers: Option<Arc<DirectSpawner>>,
+    on_event: OnEvent,
+}
+
+impl Asked {
+    /// Answers it, and passes on what its subagents find out. The last of the answers is returned;
+    /// those before it are shown as they come.
+    async fn answer(&self, request: DirectRequest) -> Result<Answer, RuntimeError> {
+        let (session, channel, chat) = (request.session.clone(), request.channel.clone(), request.chat_id.clone());
+        let mut answer = self.turn(request).await?;
+        while let Some(helpers) = self.helpers.as_ref().filter(|helpers| helpers.has_more(&session)) {
+            if let Some(text) = answer.text.take() {
+                (self.on_event)(TerminalEvent::Reply { text, streamed: answer.streamed, ok: answer.ok });
+            }
+            let Some(result) = helpers.next_result(&session).await else { break };
+            let request = DirectRequest {
+                channel: channel.clone(),
+                chat_id: chat.clone(),
+                origin: result.origin,
+                ..DirectRequest::new(result.content).in_session(session.clone())
+            };
+            let further = self.turn(request).await?;
+            answer = Answer { ok: answer.ok && further.ok, ..further };
+        }
+        Ok(answer)
+    }
+
+    async fn turn(&self, request: DirectRequest) -> Result<Answer, RuntimeError> {
+        let on_event = self.on_event.clone();
+        let observer = Arc::new(move |signal: Signal| {
+            on_event(match signal {
+                Signal::Delta { text, .. } => TerminalEvent::Delta(text),
+                Signal::StreamEnd { resuming, .. } => TerminalEvent::StreamEnd { resuming },
+                Signal::Thought(text) | Signal::Notice(text) => TerminalEvent::Progress(text),
+                Signal::ToolHint(text) => TerminalEvent::ToolHint(text),
+            });
+        });
+        let report = self.agent.process_direct(request.watched_by(observer)).await?;
+        Ok(Answer {
+            text: report.visible,
+            ok: matches!(report.ended, TurnOutcome::Replied | TurnOutcome::Suppressed),
+            streamed: report.stream.is_some(),
+        })
+    }
 }
 
 async fn ask_gateway(

@@ -1,0 +1,132 @@
+//! `/restart`: ends in order and begins again, with what is configured and installed by then.
+//!
+//! Decision: whoever may talk to the assistant alone with it may restart it; nothing is lost by
+//! that, because turns go on where they were. In a group nobody may: access to a group is not
+//! access to the machine. The answer is stored before anything ends. That it is done is a message
+//! which the next process finds in the home, so it is told in that chat once.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use nanobot_agent_core::{AgentError, Command, CommandContext, CommandReply, When};
+use nanobot_bus::Bus;
+use nanobot_types::{ChatKind, CommandInfo, InboundMessage, OutboundKey, OutboundKind, OutboundMessage, TraceId};
+use tokio_util::sync::CancellationToken;
+
+/// What is said first.
+pub(crate) const RESTARTING: &str = "Restarting...";
+/// What is said when it is done.
+pub(crate) const RESTARTED: &str = "Restarted.";
+/// Where the next process finds whom to tell.
+const NOTE: &str = "restart.json";
+
+/// What people are told about the command.
+pub(crate) const INFO: CommandInfo =
+    CommandInfo { name: "restart", aliases: &[], about: "Restart the assistant", usage: "" };
+
+/// The command, and whether it was given.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Restart {
+    wanted: CancellationToken,
+    /// `None` where who asked is told by other means.
+    note: Option<PathBuf>,
+}
+
+impl Restart {
+    /// One that leaves a note for the next process of this home.
+    pub(crate) fn of_home(data_dir: &Path) -> Self {
+        Self { note: Some(data_dir.join(NOTE)), ..Self::default() }
+    }
+
+    /// Fires when a restart is wanted and the answer to that is stored.
+    pub(crate) fn wanted(&self) -> &CancellationToken {
+        &self.wanted
+    }
+}
+
+#[async_trait]
+impl Command for Restart {
+    fn info(&self) -> CommandInfo {
+        INFO
+    }
+
+    fn when(&self) -> When {
+        When::Now
+    }
+
+    async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
+        if context.message.chat != Some(ChatKind::Direct) {
+            return Ok("I can be restarted only by somebody who talks to me alone. Send me /restart there.".into());
+        }
+        if let Some(note) = &self.note
+            && let Err(error) = leave(note, context.message).await
+        {
+            tracing::warn!(%error, note = %note.display(), "nobody will be told that the restart is done");
+        }
+        let wanted = self.wanted.clone();
+        Ok(CommandReply::from(RESTARTING).followed_by(move || wanted.cancel()))
+    }
+}
+
+async fn leave(note: &Path, asked: &InboundMessage) -> io::Result<()> {
+    let turn = asked.journal_id().map_or_else(|| TraceId::from("restart"), |id| TraceId::from(id.as_str()));
+    // Behind the answer, which is at 0.
+    let key = OutboundKey { turn, position: 1 };
+    let told = OutboundMessage::in_reply_to(asked, key, OutboundKind::Final, RESTARTED.to_owned());
+    tokio::fs::write(note, serde_json::to_vec(&told)?).await
+}
+
+/// Tells who asked for the restart that this process began with. Its name is the same however
+/// often this is done, so they read it once.
+pub(crate) async fn tell(data_dir: &Path, bus: &dyn Bus) {
+    let note = data_dir.join(NOTE);
+    let Ok(text) = tokio::fs::read(&note).await else { return };
+    let told = match serde_json::from_slice::<OutboundMessage>(&text) {
+        Ok(message) => bus.publish_outbound(message).await.map(drop).map_err(|error| error.to_string()),
+        // A power cut may have torn it; keeping it helps nobody.
+        Err(error) => {
+            tracing::warn!(%error, "who asked for the restart cannot be told any more");
+            Ok(())
+        }
+    };
+    let removed = match told {
+        Ok(()) => tokio::fs::remove_file(&note).await.map_err(|error| error.to_string()),
+        Err(error) => Err(error),
+    };
+    if let Err(error) = removed {
+        tracing::error!(error, "who asked for the restart is told at the next start");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nanobot_bus::{Ledger as _, LedgerFilter, MemoryBus, Queue};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn who_asked_is_told_once() {
+        let home = tempfile::tempdir().unwrap();
+        let bus = MemoryBus::new();
+        tell(home.path(), &bus).await;
+        let asked = InboundMessage { id: Some("7".into()), ..InboundMessage::text("telegram", "ann", "1", "/restart") };
+        for _ in 0..2 {
+            leave(&home.path().join(NOTE), &asked).await.unwrap();
+            tell(home.path(), &bus).await;
+        }
+        let told = bus.list(Queue::Outbound, LedgerFilter::Open, 9).await.unwrap();
+        let [told] = told.as_slice() else { panic!("{told:?}") };
+        let message = told.outbound.as_ref().unwrap();
+        assert_eq!((message.content.as_str(), message.chat_id.as_str()), (RESTARTED, "1"));
+        assert!(!home.path().join(NOTE).exists());
+    }
+
+    #[tokio::test]
+    async fn a_torn_note_is_forgotten() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join(NOTE), "{\"key\":").unwrap();
+        tell(home.path(), &MemoryBus::new()).await;
+        assert!(!home.path().join(NOTE).exists());
+    }
+}
