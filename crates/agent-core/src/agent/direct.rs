@@ -89,8 +89,7 @@ impl Agent {
     /// As [`Agent::run_turn`].
     pub async fn process_direct(&self, request: DirectRequest) -> Result<TurnReport, AgentError> {
         let now = chrono::Local::now().fixed_offset();
-        let runtime =
-            self.beside(&request.content, &request.origin, &now, &request.channel, &request.chat_id).await;
+        let runtime = self.beside(&request.content, &request.origin, &now, &request.channel, &request.chat_id).await;
         let user = UserMessage { content: request.content.into(), media: request.media };
         let entry = MessageEntry {
             runtime: Some(runtime),
