@@ -1,0 +1,113 @@
+//! Who waits in front of a full lane.
+//!
+//! Decision: messages that found no room are in the ledger, and only their names are here, so that
+//! nobody overtakes them when they come again. A name goes when its message gets in, or when it
+//! stays away: a person may have settled it meanwhile.
+
+use std::collections::{BTreeMap, HashMap};
+
+use nanobot_types::MessageId;
+
+/// Messages that were turned away, in the order in which they first came.
+#[derive(Debug, Default)]
+pub(super) struct WaitingLine {
+    tickets: HashMap<MessageId, u64>,
+    waiting: BTreeMap<u64, Waiting>,
+    next_ticket: u64,
+    comings: u64,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    id: MessageId,
+    /// When it came last, counted in comings.
+    came: u64,
+}
+
+impl WaitingLine {
+    /// Notes that a message came; whether it is its turn.
+    pub(super) fn comes(&mut self, id: &MessageId) -> bool {
+        self.comings += 1;
+        let Some(ticket) = self.tickets.get(id).copied() else { return self.waiting.is_empty() };
+        let now = self.comings;
+        let before = self.waiting.get_mut(&ticket).map_or(now, |own| std::mem::replace(&mut own.came, now));
+        // Whoever stands before it is due before it, so one that it came twice without is gone.
+        while let Some(first) = self.waiting.first_entry()
+            && *first.key() < ticket
+            && first.get().came < before
+        {
+            self.tickets.remove(&first.remove().id);
+        }
+        self.waiting.first_key_value().is_none_or(|(first, _)| *first == ticket)
+    }
+
+    /// Lets a message wait, behind all others unless it has a place; how many are before it.
+    pub(super) fn wait(&mut self, id: &MessageId) -> u64 {
+        let ticket = self.tickets.get(id).copied().unwrap_or_else(|| {
+            self.next_ticket += 1;
+            self.tickets.insert(id.clone(), self.next_ticket);
+            self.waiting.insert(self.next_ticket, Waiting { id: id.clone(), came: self.comings });
+            self.next_ticket
+        });
+        ticket - self.waiting.first_key_value().map_or(ticket, |(first, _)| *first)
+    }
+
+    /// Takes a message that got in out of the line.
+    pub(super) fn leave(&mut self, id: &MessageId) {
+        if let Some(ticket) = self.tickets.remove(id) {
+            self.waiting.remove(&ticket);
+        }
+    }
+
+    /// Whether nobody waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(name: &str) -> MessageId {
+        name.into()
+    }
+
+    fn line(names: &[&str]) -> WaitingLine {
+        let mut line = WaitingLine::default();
+        for (place, name) in (0..).zip(names) {
+            assert_eq!(line.comes(&id(name)), place == 0, "{name}");
+            assert_eq!(line.wait(&id(name)), place, "{name}");
+        }
+        line
+    }
+
+    #[test]
+    fn the_first_gets_in_and_then_the_next() {
+        let mut line = line(&["a", "b", "c"]);
+        assert!(!line.comes(&id("b")));
+        assert!(line.comes(&id("a")));
+        line.leave(&id("a"));
+        assert!(line.comes(&id("b")));
+        assert_eq!(line.wait(&id("b")), 0, "no room after all");
+        assert!(!line.comes(&id("d")), "a new one waits behind them");
+        assert_eq!(line.wait(&id("d")), 2);
+        for name in ["b", "c", "d"] {
+            assert!(line.comes(&id(name)), "{name}");
+            line.leave(&id(name));
+        }
+        assert!(line.is_empty() && line.comes(&id("e")));
+    }
+
+    #[test]
+    fn who_does_not_come_again_holds_up_nobody() {
+        let mut line = line(&["a", "b", "c"]);
+        assert!(line.comes(&id("a")));
+        assert!(!line.comes(&id("b")));
+        assert!(!line.comes(&id("c")));
+        // The first two were settled by a person.
+        assert!(line.comes(&id("c")));
+        line.leave(&id("c"));
+        assert!(line.is_empty());
+    }
+}
