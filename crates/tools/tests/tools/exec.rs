@@ -1,13 +1,19 @@
 //! `exec`: answers, limits, environment, and what is left behind.
 #![cfg(unix)]
 
-use std::time::{Duration, Instant};
+use std::io::{PipeReader, PipeWriter, Read as _};
+use std::time::Duration;
 
 use nanobot_tool::ToolContext;
 use nanobot_types::{Effect, ToolName};
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use serde_json::json;
+use tokio::sync::oneshot;
 
 use crate::fixture::{Fixture, error};
+
+/// Longer than anything here takes, and much shorter than what has to be ended.
+const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
 async fn sh(fixture: &Fixture, command: &str) -> String {
     fixture.call("exec", json!({"command": command})).await
@@ -55,17 +61,40 @@ async fn the_environment_holds_nothing_of_the_assistants() {
     assert!(sh(&fixture, "env").await.contains("CARGO_MANIFEST_DIR="));
 }
 
+/// A pipe that every process inherits which is begun meanwhile: it ends with the last of them.
+struct Inherited {
+    reader: PipeReader,
+    writer: PipeWriter,
+}
+
+impl Inherited {
+    fn new() -> Self {
+        let (reader, writer) = std::io::pipe().unwrap();
+        fcntl(&writer, FcntlArg::F_SETFD(FdFlag::empty())).unwrap();
+        Self { reader, writer }
+    }
+
+    /// Waits for that.
+    async fn end(self) {
+        let Self { mut reader, writer } = self;
+        drop(writer);
+        let (left, is_left) = oneshot::channel();
+        // Should it go on, nobody waits for the thread.
+        std::thread::spawn(move || left.send(reader.read(&mut [0]).unwrap()));
+        assert_eq!(tokio::time::timeout(WAIT_LIMIT, is_left).await, Ok(Ok(0)), "some process goes on");
+    }
+}
+
 #[tokio::test]
 async fn a_timeout_ends_the_command_and_its_children() {
     let fixture = Fixture::new();
-    let started = Instant::now();
-    let command = "(sleep 1.5; echo late > late.txt) & sleep 30";
-    let answer = fixture.call("exec", json!({"command": command, "timeout": 1})).await;
+    let processes = Inherited::new();
+    let command = "echo some; sleep 600 & sleep 600";
+    let answer = fixture.call("exec", json!({"command": command, "timeout": 5})).await;
+    assert_eq!(answer, error("Command timed out after 5 seconds\n\nOutput until then:\nsome\n"));
+    processes.end().await;
+    let answer = fixture.call("exec", json!({"command": "sleep 600", "timeout": 1})).await;
     assert_eq!(answer, error("Command timed out after 1 seconds"));
-    assert!(started.elapsed() < Duration::from_secs(10));
-    let answer = fixture.call("exec", json!({"command": "echo some; sleep 30", "timeout": 1})).await;
-    assert_eq!(answer, error("Command timed out after 1 seconds\n\nOutput until then:\nsome\n"));
-    assert!(!fixture.path("ws/late.txt").exists());
     let refused = fixture.call("exec", json!({"command": "true", "timeout": 601})).await;
     assert!(refused.starts_with("Error: Invalid parameters for tool 'exec'"), "{refused}");
 }
@@ -73,11 +102,9 @@ async fn a_timeout_ends_the_command_and_its_children() {
 #[tokio::test]
 async fn nothing_goes_on_after_the_command_has_ended() {
     let fixture = Fixture::new();
-    assert_eq!(sh(&fixture, "sleep 30 & echo done").await, "done\n\n\nExit code: 0");
-    let answer = sh(&fixture, "(sleep 0.3; echo late > late.txt) & echo done").await;
-    assert_eq!(answer, "done\n\n\nExit code: 0");
-    sh(&fixture, "sleep 0.6").await;
-    assert!(!fixture.path("ws/late.txt").exists());
+    let processes = Inherited::new();
+    assert_eq!(sh(&fixture, "sleep 600 & echo done").await, "done\n\n\nExit code: 0");
+    processes.end().await;
 }
 
 #[tokio::test]
@@ -85,14 +112,19 @@ async fn stopping_the_turn_stops_the_command() {
     let fixture = Fixture::new();
     let context = ToolContext::detached("cli:direct");
     let stop = async {
-        while !fixture.path("ws/started").exists() {
-            tokio::task::yield_now().await;
-        }
+        let started = async {
+            while !fixture.path("ws/started").exists() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(WAIT_LIMIT, started).await.unwrap();
         context.cancel.cancel();
     };
-    let command = json!({"command": "touch started; sleep 30"});
+    let processes = Inherited::new();
+    let command = json!({"command": "touch started; sleep 600"});
     let (result, ()) = tokio::join!(fixture.run_with("exec", command, &context), stop);
     assert!(!result.success && result.output.starts_with("Error: "), "{}", result.output);
+    processes.end().await;
 }
 
 #[tokio::test]
