@@ -118,12 +118,14 @@ fn world_for(row: &Row) -> World {
     world.policy = RetryPolicy {
         pauses: vec![Duration::from_millis(1); 2],
         longest_pause: Duration::from_secs(5),
-        idle: Duration::from_millis(1500),
-        total: Duration::from_secs(30),
+        idle: Duration::from_secs(20),
+        total: Duration::from_secs(60),
     };
-    if row.outcome() == "error_bounded" {
+    match row.outcome() {
         // One try is enough to see that a line of 10 MB is refused.
-        world.policy.pauses.clear();
+        "error_bounded" => world.policy.pauses.clear(),
+        "timeout_then_retry" => world.policy.idle = Duration::from_secs(2),
+        _ => {}
     }
     world
 }

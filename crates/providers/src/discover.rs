@@ -29,8 +29,13 @@ pub struct Found {
 /// Asks these ports of the loopback address, all at once, for their models. The first in order
 /// that answers like a model server is taken. Takes at most 300 ms.
 pub async fn discover_local(servers: &[(&str, u16)], http: &HttpClients) -> Option<Found> {
+    discover_within(servers, http, PATIENCE).await
+}
+
+/// The same with another limit than 300 ms, for who knows that the servers are slow.
+pub async fn discover_within(servers: &[(&str, u16)], http: &HttpClients, patience: Duration) -> Option<Found> {
     let probes = servers.iter().map(|(provider, port)| async move {
-        tokio::time::timeout(PATIENCE, probe(provider, *port, http)).await.ok().flatten()
+        tokio::time::timeout(patience, probe(provider, *port, http)).await.ok().flatten()
     });
     futures_util::future::join_all(probes).await.into_iter().flatten().next()
 }

@@ -24,7 +24,7 @@ mod table;
 
 pub use client::{HttpClients, ProxyError};
 pub use demo::Demo;
-pub use discover::{Found, LOCAL_SERVERS, discover_local};
+pub use discover::{Found, LOCAL_SERVERS, discover_local, discover_within};
 pub use factory::{BuildError, Connection, ProviderSettings, build};
 pub use key::{ApiKey, KeyError};
 pub use render::{Rendered, render};

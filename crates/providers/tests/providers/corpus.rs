@@ -8,7 +8,7 @@ use nanobot_testkit::corpus::{Row, rows};
 use nanobot_testkit::{ModelServer, Reply};
 use nanobot_types::{FinishReason, LlmResponse};
 
-use super::support::{answered, context, hello, quick, router, watched, words};
+use super::support::{answered, context, hello, impatient, quick, router, watched, words};
 
 /// Calls that are well formed and wrong only for the tool: what the engine has to answer.
 const FOR_THE_ENGINE: &[&str] = &["lr-s-002", "lr-s-004", "lr-s-007"];
@@ -43,8 +43,12 @@ struct Always {
 }
 
 fn policy(row: &Row) -> RetryPolicy {
-    // One try is enough to see that a line of 10 MB is refused.
-    if row.outcome() == "error_bounded" { RetryPolicy { pauses: Vec::new(), ..quick() } } else { quick() }
+    match row.outcome() {
+        // One try is enough to see that a line of 10 MB is refused.
+        "error_bounded" => RetryPolicy { pauses: Vec::new(), ..quick() },
+        "timeout_then_retry" => impatient(),
+        _ => quick(),
+    }
 }
 
 async fn always(row: &Row) -> Always {

@@ -1,11 +1,16 @@
 //! Finding a model server on this machine.
 
-use nanobot_providers::{Found, discover_local};
+use std::time::Duration;
+
+use nanobot_providers::{Found, discover_within};
 use nanobot_testkit::ModelServer;
 use nanobot_testkit::http::{Response, Server};
 use serde_json::json;
 
 use super::support::clients;
+
+/// What answers has this long for it, on a busy machine too.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 #[tokio::test]
 async fn the_first_that_answers_like_a_model_server_is_taken() {
@@ -23,8 +28,8 @@ async fn the_first_that_answers_like_a_model_server_is_taken() {
         ("ollama", embedder.address().port()),
         ("vllm", scripted.server().address().port()),
     ];
-    let found = discover_local(&ports, &clients()).await;
+    let found = discover_within(&ports, &clients(), PATIENCE).await;
     let api_base = format!("{}/v1", embedder.url());
     assert_eq!(found, Some(Found { provider: "ollama".into(), api_base, model: "llama3".into() }));
-    assert_eq!(discover_local(&ports[..2], &clients()).await, None);
+    assert_eq!(discover_within(&ports[..2], &clients(), PATIENCE).await, None);
 }

@@ -24,9 +24,14 @@ pub(crate) fn quick() -> RetryPolicy {
     RetryPolicy {
         pauses: vec![Duration::from_millis(1); 2],
         longest_pause: Duration::from_secs(5),
-        idle: Duration::from_millis(400),
+        idle: Duration::from_secs(20),
         total: Duration::from_secs(30),
     }
+}
+
+/// The same for servers that fall silent. What does answer has this long for it, on a busy machine too.
+pub(crate) fn impatient() -> RetryPolicy {
+    RetryPolicy { idle: Duration::from_secs(2), ..quick() }
 }
 
 pub(crate) fn settings(base: &str) -> ProviderSettings {
