@@ -10,7 +10,7 @@ use crate::support::{Running, ann};
 async fn the_first_calls_say_who_the_bot_is_and_what_it_can_do() {
     let running = Running::start(json!({})).await;
     let call = running.fake.wait_for_calls("getUpdates", 1).await.unwrap().remove(0);
-    let expected = json!({"timeout": 5, "allowed_updates": ["message", "edited_message"]});
+    let expected = json!({"timeout": 50, "allowed_updates": ["message", "edited_message"]});
     assert_eq!(call.params, expected, "without an offset nothing that waits is dropped");
     let commands: Vec<_> = running.fake.commands().as_array().unwrap().iter().map(|c| c["command"].clone()).collect();
     assert_eq!(commands, ["new", "stop"]);

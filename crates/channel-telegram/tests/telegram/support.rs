@@ -10,8 +10,8 @@ use nanobot_channel::{
     OutboundKind, OutboundMessage, OutboundPart, Progress, RawConfig, SenderId, TaskTracker, Value, async_trait,
 };
 use nanobot_channel_telegram::TelegramFactory;
-use nanobot_testkit::TelegramFake;
 use nanobot_testkit::telegram::{Person, TOKEN};
+use nanobot_testkit::{TelegramFake, WAIT_LIMIT};
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -24,7 +24,8 @@ const COMMANDS: [CommandInfo; 3] = [
     CommandInfo { name: "stop", aliases: &[], about: "Stop", usage: "" },
     CommandInfo { name: "start", aliases: &[], about: "Say hello", usage: "" },
 ];
-const WAIT_LIMIT: Duration = Duration::from_secs(20);
+/// A poll lasts longer than that, so a channel that ends in time did not wait for it.
+const STOP_WITHIN: Duration = Duration::from_secs(15);
 
 /// The one who may talk.
 pub(crate) fn ann() -> Person {
@@ -39,7 +40,7 @@ pub(crate) fn mallory() -> Person {
 /// A channel at a fake, with these keys besides the usual ones.
 pub(crate) fn channel(fake: &TelegramFake, keys: &Value) -> Arc<dyn Channel> {
     let mut section = json!({
-        "enabled": true, "token": TOKEN, "apiBase": fake.api_base(), "streamEditInterval": 0.1, "pollTimeout": 5,
+        "enabled": true, "token": TOKEN, "apiBase": fake.api_base(), "streamEditInterval": 0.1, "pollTimeout": 50,
     });
     section.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
     TelegramFactory.create(ChannelName::from("telegram"), &RawConfig::new(section)).unwrap()
@@ -177,7 +178,7 @@ impl Running {
     /// Tells the channel to stop and hands its fake on.
     pub(crate) async fn stop(self) -> TelegramFake {
         self.cancel.cancel();
-        let ended = tokio::time::timeout(Duration::from_secs(2), self.run).await.unwrap();
+        let ended = tokio::time::timeout(STOP_WITHIN, self.run).await.unwrap();
         ended.unwrap().unwrap();
         self.fake
     }
