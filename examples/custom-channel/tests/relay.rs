@@ -2,7 +2,6 @@
 #![expect(clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use custom_channel::RelayFactory;
@@ -11,6 +10,7 @@ use nanobot_channel::{
     Channel, ChannelFactory as _, InboundMessage, OutboundKey, OutboundKind, OutboundMessage, OutboundPart, RawConfig,
     SendRecovery, SenderId, TaskTracker, Value, async_trait,
 };
+use nanobot_testkit::WAIT_LIMIT;
 use nanobot_testkit::conformance::{self, ChannelHarness};
 use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
@@ -18,7 +18,6 @@ use tokio::sync::watch;
 use tokio_util::codec::{Framed, LinesCodec};
 
 const TOKEN: &str = "relay-token-5f1c";
-const LIMIT: Duration = Duration::from_secs(10);
 
 /// What the relay knows.
 #[derive(Default)]
@@ -56,7 +55,7 @@ impl Relay {
 
     async fn wait_for(&self, what: &str, mut seen: impl FnMut(&Board) -> bool) -> anyhow::Result<()> {
         let mut board = self.board.subscribe();
-        let found = tokio::time::timeout(LIMIT, board.wait_for(|board| seen(board))).await;
+        let found = tokio::time::timeout(WAIT_LIMIT, board.wait_for(|board| seen(board))).await;
         found.with_context(|| format!("waited in vain for {what}"))??;
         Ok(())
     }

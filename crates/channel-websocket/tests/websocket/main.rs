@@ -6,13 +6,12 @@ mod protocol;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context as _;
 use nanobot_channel::{Channel, ChannelName, SenderId, Value, async_trait};
 use nanobot_channel_websocket::{Token, WebSocketChannel, WebSocketConfig};
 use nanobot_testkit::conformance::{self, ChannelHarness};
-use nanobot_testkit::{TestkitError, WebSocketClient};
+use nanobot_testkit::{TestkitError, WAIT_LIMIT, WebSocketClient};
 use serde_json::json;
 
 const TOKEN: &str = "a-long-random-token";
@@ -28,7 +27,7 @@ fn with_token() -> WebSocketConfig {
 /// Waits until the channel listens.
 async fn address(channel: &WebSocketChannel) -> SocketAddr {
     let mut address = channel.address();
-    let listening = tokio::time::timeout(Duration::from_secs(20), address.wait_for(Option::is_some)).await;
+    let listening = tokio::time::timeout(WAIT_LIMIT, address.wait_for(Option::is_some)).await;
     listening.unwrap().unwrap().unwrap()
 }
 
