@@ -23,7 +23,8 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        let unmounted = Command::new("umount").arg(self.0.path()).status().unwrap();
+        // Lazily: a process that another test is just starting may still have a file of it open.
+        let unmounted = Command::new("umount").arg("-l").arg(self.0.path()).status().unwrap();
         assert!(unmounted.success());
     }
 }
