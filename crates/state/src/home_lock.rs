@@ -19,7 +19,7 @@ use crate::database::private;
 /// The lock's name in a home.
 const FILE: &str = "gateway.lock";
 /// How long to wait for a lock that nobody alive is known to own.
-const OWNERLESS: Duration = Duration::from_secs(2);
+const OWNERLESS: Duration = Duration::from_secs(10);
 /// How often to look meanwhile.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
@@ -32,7 +32,7 @@ pub struct HomeLock {
 
 impl HomeLock {
     /// Takes the home, or says at once who has it. Makes the folder when it is missing. Blocks,
-    /// for 2 s at most, only while the lock is held in the name of a process that is gone.
+    /// for 10 s at most, only while the lock is held in the name of a process that is gone.
     ///
     /// # Errors
     /// [`StateError::Owned`] with the owner's process id where it can be read (not on Windows,
@@ -74,8 +74,10 @@ impl HomeLock {
 
 impl Drop for HomeLock {
     fn drop(&mut self) {
-        // Best effort: closing the file is what releases the lock.
+        // Best effort: closing the file releases the lock too, but not before a process that is just
+        // being started has closed its copy.
         drop(self.file.set_len(0));
+        drop(self.file.unlock());
     }
 }
 
