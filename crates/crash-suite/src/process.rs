@@ -11,7 +11,7 @@ use tokio::process::{Child, ChildStdout, Command};
 use crate::{SuiteError, System};
 
 /// How long a process may take to become ready or to refuse.
-const START_LIMIT: Duration = Duration::from_secs(20);
+const START_LIMIT: Duration = Duration::from_secs(120);
 
 /// A process that runs. It dies when dropped.
 #[derive(Debug)]

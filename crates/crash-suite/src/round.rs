@@ -20,11 +20,9 @@ use crate::system::{Row, Standing, System};
 use crate::world::{Stage, World};
 
 /// How long everything may take to come to rest.
-pub(crate) const REST_LIMIT: Duration = Duration::from_secs(30);
+pub(crate) const REST_LIMIT: Duration = Duration::from_secs(120);
 /// How often the ledger is looked at meanwhile.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// How long what a process had sent before it died may be on its way.
-const IN_FLIGHT: Duration = Duration::from_millis(3);
 /// The chats of a round.
 const CHATS: std::ops::Range<i64> = 101..107;
 /// Turns that are measured before the first kill.
@@ -239,7 +237,8 @@ impl Round {
         process.kill().await;
         let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.history.add(|life| Event::Killed { life, micros });
-        tokio::time::sleep(IN_FLIGHT).await;
+        // What it had sent before it died belongs to its life.
+        self.world.settled().await?;
         self.end_life().await
     }
 

@@ -116,6 +116,12 @@ impl World {
         self.telegram.push(Incoming::private(&person(chat), text))
     }
 
+    /// Waits until everything is taken in that a process had sent before it died.
+    pub(crate) async fn settled(&self) -> Result<(), TestkitError> {
+        self.telegram.server().settled().await?;
+        self.model.server().settled().await
+    }
+
     pub(crate) fn acknowledged(&self) -> i64 {
         self.telegram.acknowledged_offset()
     }

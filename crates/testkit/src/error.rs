@@ -11,6 +11,10 @@ pub enum TestkitError {
     #[error("cannot listen on a loopback port")]
     Listen(#[source] io::Error),
 
+    /// A server of this crate could not be talked to.
+    #[error("cannot talk to a server on loopback")]
+    Unreachable(#[source] io::Error),
+
     /// Something a test waits for did not happen in time.
     #[error("waited {limit:?} in vain for {what}")]
     TimedOut {

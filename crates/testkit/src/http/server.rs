@@ -5,14 +5,15 @@ use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::connection::{After, Connection};
 use super::{Request, Response};
-use crate::TestkitError;
 use crate::sync::Watched;
+use crate::{TestkitError, WAIT_LIMIT};
 
 /// A running server; it stops when dropped.
 pub struct Server {
@@ -20,6 +21,7 @@ pub struct Server {
     stop: CancellationToken,
     tasks: TaskTracker,
     abandoned: Watched<usize>,
+    open: Watched<usize>,
 }
 
 impl Server {
@@ -37,9 +39,15 @@ impl Server {
     {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(TestkitError::Listen)?;
         let address = listener.local_addr().map_err(TestkitError::Listen)?;
-        let server =
-            Self { address, stop: CancellationToken::new(), tasks: TaskTracker::new(), abandoned: Watched::default() };
-        let (stop, tasks, abandoned) = (server.stop.clone(), server.tasks.clone(), server.abandoned.clone());
+        let server = Self {
+            address,
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            abandoned: Watched::default(),
+            open: Watched::default(),
+        };
+        let (stop, tasks) = (server.stop.clone(), server.tasks.clone());
+        let (abandoned, open) = (server.abandoned.clone(), server.open.clone());
         let handler = Arc::new(handler);
         server.tasks.spawn(async move {
             loop {
@@ -49,7 +57,9 @@ impl Server {
                 };
                 let Ok((stream, _)) = accepted else { continue };
                 let (handler, stop, abandoned) = (Arc::clone(&handler), stop.clone(), abandoned.clone());
+                let open = Open::count(&open);
                 tasks.spawn(async move {
+                    let _open = open;
                     tokio::select! {
                         () = stop.cancelled() => {}
                         () = serve(stream, &*handler, &abandoned) => {}
@@ -87,6 +97,27 @@ impl Server {
         self.abandoned.wait_for(&what, |seen| (*seen >= count).then_some(())).await
     }
 
+    /// Waits until every connection that was made before has ended, so that whatever was sent on
+    /// it is taken in. For clients that are gone: while one keeps a connection, it waits in vain.
+    ///
+    /// # Errors
+    /// [`TestkitError::Unreachable`], [`TestkitError::TimedOut`].
+    pub async fn settled(&self) -> Result<(), TestkitError> {
+        const WHAT: &str = "every connection to end";
+        // Connections are taken in the order in which they were made: when this one is served, all
+        // before it are counted.
+        let last = async {
+            let mut last = TcpStream::connect(self.address).await?;
+            last.shutdown().await?;
+            last.read_to_end(&mut Vec::new()).await
+        };
+        match tokio::time::timeout(WAIT_LIMIT, last).await {
+            Ok(served) => served.map(drop).map_err(TestkitError::Unreachable)?,
+            Err(_) => return Err(TestkitError::TimedOut { what: WHAT.to_owned(), limit: WAIT_LIMIT }),
+        }
+        self.open.wait_for(WHAT, |open| (*open == 0).then_some(())).await
+    }
+
     /// Closes the listener and all connections and waits for their tasks.
     pub async fn shutdown(&self) {
         self.stop.cancel();
@@ -105,6 +136,22 @@ impl Drop for Server {
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+/// A connection that is counted as long as it is open.
+struct Open(Watched<usize>);
+
+impl Open {
+    fn count(open: &Watched<usize>) -> Self {
+        open.change(|open| *open += 1);
+        Self(open.clone())
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.change(|open| *open -= 1);
     }
 }
 

@@ -1,11 +1,14 @@
 //! Faults arrive as faults.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use nanobot_testkit::http::{Response, Server, Step};
 use nanobot_testkit::{Gate, ModelServer, Reply};
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 use crate::client;
@@ -127,6 +130,25 @@ async fn connections_are_reused_and_chunked_requests_read() {
         ]));
         let answer = client.post(server.url()).body(body).send().await.unwrap().text().await.unwrap();
         assert_eq!(answer, format!("{}end", "x".repeat(size)));
+    }
+}
+
+#[tokio::test]
+async fn what_a_client_said_before_it_went_is_taken_in() {
+    let taken = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&taken);
+    let server = Server::start(move |_| {
+        count.fetch_add(1, Ordering::SeqCst);
+        async { Response::bytes(200, "text/plain", "ok") }
+    })
+    .await
+    .unwrap();
+    for said in 1..50 {
+        let mut client = TcpStream::connect(server.address()).await.unwrap();
+        client.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+        drop(client);
+        server.settled().await.unwrap();
+        assert_eq!(taken.load(Ordering::SeqCst), said);
     }
 }
 
