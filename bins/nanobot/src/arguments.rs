@@ -67,11 +67,17 @@ pub(crate) enum Command {
     /// List, show, export, fork and rewind conversations
     #[command(subcommand)]
     Sessions(SessionsCommand),
+    /// List, show, check, install and remove skills
+    #[command(subcommand)]
+    Skills(SkillsCommand),
     /// Run this program's code over recorded turns, offline, and say where it parts from the record
     #[command(long_about = REPLAY_ABOUT)]
     Replay(ReplayArguments),
     /// Messages that wait, may not have arrived, or failed
     Inbox(InboxArguments),
+    /// Search memory and conversations; review what changed in memory and bring it back
+    #[command(subcommand)]
+    Memory(MemoryCommand),
     /// Show the configuration and where each value comes from
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -193,8 +199,12 @@ pub(crate) enum InboxCommand {
 /// What can be done with conversations.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
-    /// All conversations, the latest first
-    List,
+    /// Conversations, the latest first
+    List {
+        /// With those that subagents worked in
+        #[arg(long)]
+        all: bool,
+    },
     /// Print a conversation
     Show {
         /// The conversation, as `sessions list` names it
@@ -229,6 +239,86 @@ pub(crate) enum SessionsCommand {
         /// The last message that stands, by its number in `sessions show`
         #[arg(long, value_name = "N")]
         to: u64,
+    },
+}
+
+/// What can be done with memory.
+#[derive(Debug, Subcommand)]
+pub(crate) enum MemoryCommand {
+    /// Search facts, history, day notes and conversations
+    Search {
+        /// What to look for; two characters are enough in Chinese and Japanese
+        #[arg(required = true)]
+        words: Vec<String>,
+        /// The most places to show, of memory and of conversations each
+        #[arg(long, value_name = "N", default_value_t = 10)]
+        limit: usize,
+        /// As JSON, for programs
+        #[arg(long)]
+        json: bool,
+    },
+    /// What changed in memory and why, the newest first
+    Log {
+        #[command(flatten)]
+        whose: Whose,
+    },
+    /// Show what a change did
+    Show {
+        /// Its number, as `memory log` lists it
+        number: u64,
+        #[command(flatten)]
+        whose: Whose,
+    },
+    /// Bring a file back to what it was behind a change; that is a change of its own
+    Restore {
+        /// Its number
+        number: u64,
+        #[command(flatten)]
+        whose: Whose,
+    },
+}
+
+/// Whose memory, where people and rooms have their own; otherwise everybody's.
+#[derive(Debug, Args)]
+pub(crate) struct Whose {
+    /// One person's: the channel and the sender, such as `telegram:12345`
+    #[arg(long, value_name = "ID", conflicts_with = "room")]
+    pub(crate) person: Option<String>,
+    /// One group's: its session, such as `telegram:-100123`
+    #[arg(long, value_name = "KEY")]
+    pub(crate) room: Option<String>,
+}
+
+/// What can be done with skills.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SkillsCommand {
+    /// All skills, and what is not well with them
+    List,
+    /// Print a skill
+    Show {
+        /// The skill, as `skills list` names it
+        name: String,
+    },
+    /// Say what is to be mended in a skill, or in all but the built-in ones; exit code 1 if anything is
+    Check {
+        /// The skill, as `skills list` names it
+        name: Option<String>,
+    },
+    /// Install a skill into the workspace, after showing what it brings along
+    Install {
+        /// A folder with a SKILL.md, or a .skill file; a folder of the workspace's own is agreed to as it is
+        path: PathBuf,
+        /// Agree to what is shown
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Remove a skill from the workspace
+    Remove {
+        /// The skill, as `skills list` names it
+        name: String,
+        /// Agree to it
+        #[arg(long)]
+        yes: bool,
     },
 }
 

@@ -58,6 +58,8 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Inbox(arguments) => commands::inbox(&load, &arguments),
         Command::Replay(arguments) => commands::replay(&load, &arguments),
         Command::Sessions(command) => commands::sessions(&load, command),
+        Command::Skills(command) => commands::skills(&load, &command),
+        Command::Memory(command) => commands::memory(&load, command),
         Command::Config(command) => commands::config(&load, &command),
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nanobot_agent_core::{
-    Agent, AgentParts, AgentSettings, MessageTool, Outbox, SpawnTool, Spawner, SubagentSettings, Subagents,
+    Agent, AgentParts, AgentSettings, MessageTool, Outbox, SpawnTool, Spawner, SubagentSettings, Subagents, TurnOptions,
 };
 use nanobot_bus::EventFeed;
 use nanobot_config::Config;
@@ -17,7 +17,7 @@ use nanobot_tools::{DirectRunner, HttpClients, ToolsConfig, builtin};
 use crate::audit::AuditLog;
 use crate::prompts::prompt_notes;
 use crate::settings::AgentDefaults;
-use crate::{ModelChoice, RuntimeError, control_socket, memory, memory_store, model, session_store, skills};
+use crate::{ModelChoice, RuntimeError, budget, control_socket, memory_store, model, recollection, session_store, skills};
 
 /// The variable of the Python program for the number of turns at a time.
 const CONCURRENCY_VARIABLE: &str = "NANOBOT_MAX_CONCURRENT_REQUESTS";
@@ -46,11 +46,16 @@ impl Assistant {
         let defaults: AgentDefaults = config.section("agents.defaults")?;
         let tools = Tools::of(config, &workspace)?;
         let contexts = Contexts::of(config, &workspace, &defaults)?;
+        let consolidation = budget::consolidation(config, &defaults, &model)?;
+        let token_budget = consolidation.budget();
+        let data = &config.paths().data_dir;
         let settings = AgentSettings {
-            options: defaults.turn_options(),
+            options: TurnOptions { token_budget, ..defaults.turn_options() },
             max_concurrent_turns: concurrency(config, &defaults),
             model: model.to_string().into(),
-            ..AgentSettings::default()
+            consolidation,
+            results_folder: Some(results_folder(config)),
+            calibration_file: Some(data.join("tokens.json")),
         };
         let parts = AgentParts {
             router: Arc::new(model::router(config, &defaults, &model)),
@@ -61,7 +66,10 @@ impl Assistant {
         };
         let bounds =
             SubagentSettings { max_concurrent: defaults.max_concurrent_subagents, ..SubagentSettings::default() };
-        let own = AgentSettings { options: defaults.subagent_options(), ..settings.clone() };
+        let own = AgentSettings {
+            options: TurnOptions { token_budget, ..defaults.subagent_options() },
+            ..settings.clone()
+        };
         let subagents = Arc::new(Subagents::new(parts.clone(), own, bounds));
         let spawner = (defaults.max_concurrent_subagents > 0).then(|| spawner(subagents.clone()));
         let registry = tools.for_assistant(outbox, spawner);
@@ -69,6 +77,11 @@ impl Assistant {
         let agent = Agent::new(parts, settings).with_subagents(subagents);
         Ok(Self { agent: Arc::new(agent), model, created })
     }
+}
+
+/// Where results of tools are kept that are too long for a prompt.
+pub(crate) fn results_folder(config: &Config) -> PathBuf {
+    config.paths().data_dir.join("tool-results")
 }
 
 /// Makes the workspace and what is missing in it.
@@ -93,7 +106,7 @@ struct Contexts {
 
 impl Contexts {
     fn of(config: &Config, workspace: &Path, defaults: &AgentDefaults) -> Result<Self, RuntimeError> {
-        let skills = skills::skills(config)?;
+        let skills = skills(config)?;
         skills::lay_out(&skills);
         let settings = ContextSettings {
             bot_name: defaults.bot_name.clone(),
@@ -129,7 +142,7 @@ impl Tools {
         let policy = Arc::new(PathPolicy::new(path_rules(config, &tools, workspace)?));
         let http = Arc::new(HttpClients::new(&tools.web, Arc::new(tools.url_guard()?)));
         let tools = builtin(&tools, &policy, &http, Arc::new(DirectRunner))?;
-        let lookups = memory::tools(config)?;
+        let lookups = recollection::tools(config)?;
         Ok(Self { tools, lookups, policy, audit: Arc::new(AuditLog::of(config)?) })
     }
 
@@ -160,12 +173,12 @@ impl Tools {
 /// came with messages and skills can be read.
 fn path_rules(config: &Config, tools: &ToolsConfig, workspace: &Path) -> Result<PathRules, RuntimeError> {
     let paths = config.paths();
-    let skills = skills::skills(config)?;
+    let skills = skills(config)?;
     let mut secret_paths = vec![paths.config_file.clone(), paths.state_db.clone(), control_socket(config)];
     secret_paths.extend(CREDENTIAL_PATHS.map(PathBuf::from));
-    secret_paths.extend(memory::private_paths(config)?);
+    secret_paths.extend(recollection::private_paths(config)?);
     let mut read_only_roots = skills::read_only(&skills);
-    read_only_roots.push(paths.media.clone());
+    read_only_roots.extend([paths.media.clone(), results_folder(config)]);
     let mut rules = tools.path_rules(workspace);
     // What tools did is on record there.
     rules.protected_paths.push(paths.logs.clone());

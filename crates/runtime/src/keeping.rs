@@ -1,10 +1,10 @@
 //! How long things are kept: settled messages, received files, logs that were put aside, the
-//! transcripts of subagents, the prompts of sessions.
+//! transcripts of subagents, the prompts of sessions, day notes.
 //!
 //! Decision: looked through at the start and once a day while the gateway runs. Only what the
 //! gateway itself wrote is removed, told by its name (a home may hold another program's files), and
 //! only regular files below its own folders: links are not followed, and nothing in the workspace is
-//! touched but the sessions that subagents worked in.
+//! touched but the sessions that subagents worked in, and day notes where `memory` says so.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,14 @@ use std::time::{Duration, SystemTime};
 use nanobot_channels::FileMediaStore;
 use nanobot_config::Config;
 use nanobot_context::PromptFiles;
+use nanobot_memory::MarkdownStore;
 use nanobot_session::SessionPaths;
 use nanobot_state::SqliteBus;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::RuntimeError;
+use crate::{RuntimeError, memory_store, recollection};
+use crate::assistant::results_folder;
 use crate::prompts::prompts_folder;
 
 const DAY: Duration = Duration::from_hours(24);
@@ -35,13 +37,15 @@ pub struct RetentionSettings {
     pub log_days: u32,
     /// Sessions that subagents worked in.
     pub subagent_days: u32,
+    /// Results of tools that were too long for a prompt.
+    pub tool_result_days: u32,
     /// Which prompt a session had; without it, its next request finds no cache.
     pub prompt_days: u32,
 }
 
 impl Default for RetentionSettings {
     fn default() -> Self {
-        Self { ledger_days: 30, media_days: 30, log_days: 14, subagent_days: 30, prompt_days: 30 }
+        Self { ledger_days: 30, media_days: 30, log_days: 14, subagent_days: 30, tool_result_days: 30, prompt_days: 30 }
     }
 }
 
@@ -60,6 +64,8 @@ pub(crate) struct Keeper {
     workspace: PathBuf,
     sessions: Vec<PathBuf>,
     prompts: PathBuf,
+    results: PathBuf,
+    memory: MarkdownStore,
 }
 
 impl Keeper {
@@ -76,6 +82,8 @@ impl Keeper {
             workspace,
             sessions: [sessions.sessions].into_iter().chain(sessions.external).collect(),
             prompts: prompts_folder(config),
+            results: results_folder(config),
+            memory: memory_store(config)?,
         })
     }
 
@@ -92,7 +100,9 @@ impl Keeper {
     }
 
     async fn look(&self) {
-        let RetentionSettings { ledger_days, media_days, log_days, subagent_days, prompt_days } = self.settings;
+        recollection::tend(&self.memory).await;
+        let RetentionSettings { ledger_days, media_days, log_days, subagent_days, tool_result_days, prompt_days } =
+            self.settings;
         if let Some(age) = age(ledger_days) {
             match self.bus.prune(age).await {
                 Ok(entries) => tracing::debug!(entries, "old ledger entries were forgotten"),
@@ -101,9 +111,13 @@ impl Keeper {
         }
         let (media, logs, workspace) = (self.media.clone(), self.logs.clone(), self.workspace.clone());
         let (sessions, prompts) = (self.sessions.clone(), self.prompts.clone());
+        let results = self.results.clone();
         let removing = tokio::task::spawn_blocking(move || {
             if let Some(age) = age(media_days) {
                 remove_older(&media, age, |path| FileMediaStore::names_like(path) && !path.starts_with(&workspace));
+            }
+            if let Some(age) = age(tool_result_days) {
+                remove_older(&results, age, |path| path.extension().is_some_and(|extension| extension == "txt"));
             }
             if let Some(age) = age(log_days) {
                 remove_older(&logs, age, was_put_aside);

@@ -5,6 +5,7 @@
 //! print; everything below it knows nothing of configuration files.
 
 mod assistant;
+mod budget;
 mod audit;
 mod commands;
 mod error;
@@ -12,11 +13,11 @@ mod gateway;
 mod inbox;
 mod keeping;
 mod load;
-mod memory;
 mod model;
 mod onboard;
 mod platforms;
 mod prompts;
+mod recollection;
 mod replay;
 mod restart;
 mod rotating;
@@ -32,10 +33,10 @@ pub use gateway::{Ended, Gateway};
 pub use inbox::Inbox;
 pub use keeping::RetentionSettings;
 pub use load::{LoadOptions, install_tls, load, load_in};
-pub use memory::{memory_store, search_index};
 pub use model::{ModelChoice, ModelSource};
 pub use onboard::{OnboardMode, OnboardPlan, OnboardReport, onboard, plan_onboarding};
 pub use prompts::last_miss;
+pub use recollection::{memory_store, search_index};
 pub use replay::replay_options;
 pub use rotating::{LogSettings, RotatingFile};
 pub use settings::AgentDefaults;
@@ -47,6 +48,7 @@ pub use visit::FirstVisit;
 pub use nanobot_agent_core::{Bundle, Redactor, TurnChoice, TurnReplay, is_subagent_session, replay_session};
 pub use nanobot_bus as bus;
 pub use nanobot_control::TerminalEvent;
+pub use nanobot_memory as memory;
 pub use nanobot_session as session;
 pub use nanobot_skills::{
     Blocker, Change, Finding, Found, InstallPlan, Package, Skill, SkillOrigin, Skills, SkillsError, Standing,

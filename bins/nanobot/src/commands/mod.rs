@@ -4,9 +4,11 @@ mod agent;
 mod config;
 mod gateway;
 mod inbox;
+mod memory;
 mod onboard;
 mod replay;
 mod sessions;
+mod skills;
 mod status;
 mod transcript;
 
@@ -14,9 +16,11 @@ pub(crate) use agent::agent;
 pub(crate) use config::config;
 pub(crate) use gateway::gateway;
 pub(crate) use inbox::inbox;
+pub(crate) use memory::memory;
 pub(crate) use onboard::onboard;
 pub(crate) use replay::replay;
 pub(crate) use sessions::sessions;
+pub(crate) use skills::skills;
 pub(crate) use status::status;
 
 use crate::failure::Failure;
