@@ -9,6 +9,7 @@
 
 mod budget;
 mod contracts;
+mod histories;
 mod layers;
 mod model_faults;
 mod prefix;

@@ -63,11 +63,15 @@ impl Fingerprint {
     /// Where `newer` parts from this; `None` when it begins with it.
     pub(super) fn parting(&self, newer: &Self) -> Option<Parting> {
         let mut byte = 0;
-        if let Some(name) = walk(&self.tools, &newer.tools, &mut byte, 1) {
+        if let Some((_, name)) = walk(&self.tools, &newer.tools, &mut byte, 1) {
             return Some(Parting { part: Part::Tool(name), byte });
         }
         byte += 1;
-        if let Some(name) = walk(&self.sections, &newer.sections, &mut byte, SEPARATOR_BYTES) {
+        if let Some((place, name)) = walk(&self.sections, &newer.sections, &mut byte, SEPARATOR_BYTES) {
+            // Where one of them has ended, they part before the separator.
+            if place > 0 && place >= self.sections.len().min(newer.sections.len()) {
+                byte -= SEPARATOR_BYTES;
+            }
             return Some(Parting { part: Part::Section(name), byte });
         }
         // The last section has no separator behind it, but a quotation mark and the line's end.
@@ -91,13 +95,14 @@ impl Fingerprint {
 }
 
 /// Compares named parts, the older ones first, and adds up the bytes of what they share. Returns
-/// the name of the first part that differs; in a list that only grew, that is the new one.
-fn walk(older: &[(String, Mark)], newer: &[(String, Mark)], byte: &mut u64, between: u64) -> Option<String> {
+/// the place and name of the first part that differs; in a list that only grew, that is the new
+/// one.
+fn walk(older: &[(String, Mark)], newer: &[(String, Mark)], byte: &mut u64, between: u64) -> Option<(usize, String)> {
     let places = older.len().max(newer.len());
     for place in 0..places {
         match (older.get(place), newer.get(place)) {
             (Some(older), Some(newer)) if older == newer => *byte += older.1.0 + between,
-            (_, Some((name, _))) | (Some((name, _)), None) => return Some(name.clone()),
+            (_, Some((name, _))) | (Some((name, _)), None) => return Some((place, name.clone())),
             (None, None) => {}
         }
     }
@@ -216,7 +221,7 @@ mod tests {
             (told(&tools, &sections, &["one", "2"]), Some(message(1)), "{\"role\":\"user\",\"content\":\"two"),
             (told(&tools, &sections, &["one"]), Some(message(1)), "{\"role\":\"user\",\"content\":\"two"),
             (told(&tools, &[sections[0], ("memory", "Ann 喝水")], &["one"]), Some(section("memory")), "Ann"),
-            (told(&tools, &sections[..1], &["one"]), Some(section("memory")), "Ann"),
+            (told(&tools, &sections[..1], &["one"]), Some(section("memory")), "\\n\\n---"),
             (told(&[tools[0], ("read", "reads")], &sections, &[]), Some(tool("read")), "{\"name\":\"read\""),
             (told(&tools[..1], &sections, &["one"]), Some(tool("read")), "{\"name\":\"read\""),
             (told(&[tools[0], tools[1], ("web", "")], &sections, &[]), Some(tool("web")), "\"I \\\"am"),

@@ -144,7 +144,8 @@ impl PrefixWatch {
     /// Watches a turn.
     pub(crate) async fn turn(&self, session: &SessionKey, log: &LogFacts, epoch: &Epoch) -> TurnWatch<'_> {
         let mut known = self.known(session).await;
-        let is_lost = known.last.is_none() && log.answered;
+        let is_unknown = epoch.renewed.as_ref().is_some_and(|renewed| renewed.why == Renewal::Unknown);
+        let is_lost = known.last.is_none() && log.answered && is_unknown;
         if let (Some(renewed), Some(_)) = (&epoch.renewed, &known.last) {
             known.renewed = Some(both(known.renewed.take(), renewed.clone()));
             self.save(session, &known).await;

@@ -1,0 +1,69 @@
+//! Promise 3 over thousands of random histories: a request begins with the one before it of its
+//! session, or the miss that was recorded names the event that broke it.
+//!
+//! No sockets here, so that there can be many: what a provider gets is rendered as both clients
+//! would send it. [`crate::prefix`] plays fewer histories through the clients themselves.
+//!
+//! `NANOBOT_HISTORIES=10000` plays more, `NANOBOT_HISTORIES_SEED=7` others.
+
+mod play;
+mod stage;
+mod step;
+
+use std::cell::RefCell;
+
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+use play::{Counts, Play};
+use step::{habits, steps};
+
+/// Histories in an ordinary run.
+const HISTORIES: u32 = 1000;
+
+/// A number that the environment gives.
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap())
+}
+
+#[test]
+fn a_request_begins_with_the_one_before_it_or_the_miss_is_named() {
+    let cases = number("NANOBOT_HISTORIES").map_or(HISTORIES, |cases| u32::try_from(cases).unwrap());
+    let seed = number("NANOBOT_HISTORIES_SEED").unwrap_or(1);
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let config = Config { cases, failure_persistence: None, max_shrink_iters: 2000, ..Config::default() };
+    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let told = RefCell::new(Counts::default());
+    let played = runner.run(&(habits(), steps()), |(habits, steps)| {
+        runtime.block_on(async {
+            let mut play = Play::new(habits);
+            for step in &steps {
+                play.step(step).await?;
+            }
+            told.borrow_mut().add(&play.counts);
+            Ok(())
+        })
+    });
+    if let Err(failure) = played {
+        panic!("seed {seed}: {failure}");
+    }
+    let Counts { requests, misses } = told.into_inner();
+    println!("{cases} histories of seed {seed}: {requests} requests, misses {misses:?}");
+    // A rule that nothing tries to break would prove nothing. Few histories reset a session twice.
+    let events: Vec<&str> = misses.keys().map(String::as_str).filter(|event| *event != "Renewed").collect();
+    assert_eq!(
+        events,
+        [
+            "ColdEpoch",
+            "Compaction",
+            "ConfigChanged",
+            "ImagesDropped",
+            "LostState",
+            "ProviderSwitch",
+            "Reset",
+            "Rewound",
+            "ToolsChanged"
+        ]
+    );
+}

@@ -1,0 +1,578 @@
+//! Plays a history and holds every request against the one before it.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use nanobot_agent_core::{
+    Agent, AgentError, AgentParts, AgentSettings, MissEvent, Signal, Steering, TurnFacts, TurnOptions, TurnReport,
+    TurnRequest,
+};
+use nanobot_bus::EventFeed;
+use nanobot_context::{ContextBuilder, ContextSettings};
+use nanobot_memory::MarkdownStore;
+use nanobot_provider::{Candidate, ChatRequest, Generation, ProviderError, ProviderRouter, RetryPolicy};
+use nanobot_providers::{ProviderSpec, render};
+use nanobot_session::{Entry, MessageEntry, ReadFrom, Seq, SessionStore as _, rewind};
+use nanobot_tool::Registry;
+use nanobot_types::{
+    ChatMessage, Content, DeliveryContext, Map, MediaRef, Origin, SessionKey, ToolName, ToolSource, UserMessage,
+};
+use proptest::prelude::*;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::stage::{Answer, Asked, Model, Process, Script, Skills, Small};
+use super::step::{Call, From, Habits, Restart, Round, SESSIONS, Step, Trouble};
+use crate::world::today;
+
+const NAMES: [&str; SESSIONS] = ["telegram:1", "telegram:2"];
+const MODELS: [&str; 2] = ["openai", "anthropic"];
+/// The beginning of a PNG file: enough to be known as one.
+const PIXEL: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x02\0\0\0\x90wS\xde";
+
+/// How often each event broke a prefix, and how many requests there were.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) requests: u64,
+    pub(super) misses: BTreeMap<String, u64>,
+}
+
+impl Counts {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.requests += other.requests;
+        for (event, count) in &other.misses {
+            *self.misses.entry(event.clone()).or_default() += count;
+        }
+    }
+}
+
+/// An answered request as both clients would send it.
+struct Seen {
+    by: String,
+    request: ChatRequest,
+    rendered: [Vec<String>; 2],
+}
+
+impl Seen {
+    fn of(asked: Asked) -> Self {
+        let rendered = MODELS.map(|vendor| {
+            let parts = render(ProviderSpec::find(vendor).unwrap(), &asked.provider, &asked.request);
+            parts.tools.into_iter().chain([parts.system]).chain(parts.messages).collect()
+        });
+        Self { by: format!("{}/{}", asked.provider, asked.request.model), request: asked.request, rendered }
+    }
+
+    fn begins_with(&self, older: &Self) -> bool {
+        self.by == older.by && self.rendered.iter().zip(&older.rendered).all(|(newer, older)| newer.starts_with(older))
+    }
+
+    /// Bytes that two requests share at their beginning: tools, system, messages, one compact
+    /// JSON each.
+    fn shares(&self, older: &Self) -> u64 {
+        let (newer, older) = (plain(&self.request), plain(&older.request));
+        newer.bytes().zip(older.bytes()).take_while(|(newer, older)| newer == older).count() as u64
+    }
+
+    fn tools(&self) -> HashSet<&ToolName> {
+        self.request.tools.iter().map(|spec| &spec.name).collect()
+    }
+}
+
+fn plain(request: &ChatRequest) -> String {
+    let name = |spec: &nanobot_types::ToolSpec| serde_json::to_string(&spec.name).unwrap();
+    let description = |spec: &nanobot_types::ToolSpec| serde_json::to_string(&spec.description).unwrap();
+    let tools = request.tools.iter().map(|spec| {
+        format!(
+            "{{\"name\":{},\"description\":{},\"parameters\":{}}}\n",
+            name(spec),
+            description(spec),
+            spec.parameters
+        )
+    });
+    let system = serde_json::to_string(&*request.system).unwrap() + "\n";
+    let messages = request.transcript.messages().iter().map(|message| serde_json::to_string(message).unwrap() + "\n");
+    tools.chain([system]).chain(messages).collect()
+}
+
+/// What is known of a session between its requests.
+#[derive(Default)]
+struct Known {
+    last: Option<Seen>,
+    /// What may have broken the prefix since.
+    causes: HashSet<MissEvent>,
+    /// The assistant does not know the last request, or not for sure.
+    forgotten: bool,
+    /// Misses that this process had recorded.
+    recorded: u64,
+}
+
+pub(super) struct Play {
+    habits: Habits,
+    root: tempfile::TempDir,
+    name: String,
+    process: Process,
+    script: Arc<Script>,
+    skills: Arc<Skills>,
+    registry: Arc<Registry>,
+    agent: Agent,
+    sessions: [Known; SESSIONS],
+    /// Hours that passed without a word.
+    silence: chrono::TimeDelta,
+    /// Conversations may have to be shortened: they have a budget, or a vendor has refused one.
+    may_shorten: bool,
+    /// Makes messages, facts and pictures distinct.
+    number: u32,
+    pub(super) counts: Counts,
+}
+
+impl Play {
+    pub(super) fn new(habits: Habits) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("memory")).unwrap();
+        std::fs::write(root.path().join("AGENTS.md"), "Be kind.").unwrap();
+        let (script, skills, process) = (Arc::<Script>::default(), Arc::<Skills>::default(), Process::first());
+        let registry = Arc::new(Registry::new());
+        let name = "nanobot".to_owned();
+        let workspace = root.path().to_owned();
+        let agent = agent(&habits, &workspace, &name, &script, &skills, &registry, &process);
+        let may_shorten = habits.budget > 0;
+        let play = Self {
+            habits,
+            root,
+            name,
+            process,
+            script,
+            skills,
+            registry,
+            agent,
+            sessions: Default::default(),
+            silence: chrono::TimeDelta::zero(),
+            may_shorten,
+            number: 0,
+            counts: Counts::default(),
+        };
+        play.fill_registry();
+        play
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    fn next_number(&mut self) -> u32 {
+        self.number += 1;
+        self.number
+    }
+
+    fn fill_registry(&self) {
+        let own = |name, says: String| Small::new(name, ToolSource::BuiltIn, says);
+        let tools = [
+            own("list", "a.txt".to_owned()),
+            own("read", "很长的 text ".repeat(120)),
+            own("remember", "ok".to_owned()).writing(self.file("memory/MEMORY.md")),
+        ];
+        for tool in tools {
+            self.registry.register(Arc::new(tool)).unwrap();
+        }
+    }
+
+    /// Ends the process and begins another one.
+    fn restart(&mut self, appends: usize, external: &[usize]) {
+        self.process = self.process.next(appends);
+        self.registry = Arc::new(Registry::new());
+        self.fill_registry();
+        self.connect(external);
+        let workspace = self.root.path().to_owned();
+        self.agent =
+            agent(&self.habits, &workspace, &self.name, &self.script, &self.skills, &self.registry, &self.process);
+        self.sessions.iter_mut().for_each(|known| known.recorded = 0);
+    }
+
+    fn connected(&self) -> Vec<usize> {
+        let specs = self.registry.specs();
+        specs.iter().filter_map(|spec| spec.name.as_str().strip_prefix("mcp_")?.parse().ok()).collect()
+    }
+
+    fn connect(&self, external: &[usize]) {
+        for number in external {
+            let tool = Small::new(&format!("mcp_{number}"), ToolSource::External, "external");
+            // One that is there stays.
+            let _there_already = self.registry.register(Arc::new(tool));
+        }
+    }
+
+    fn may_break(&mut self, event: MissEvent) {
+        self.sessions.iter_mut().for_each(|known| drop(known.causes.insert(event)));
+    }
+
+    pub(super) async fn step(&mut self, step: &Step) -> Result<(), TestCaseError> {
+        match step {
+            Step::Turn { session, from, rounds, thinks, picture, trouble } => {
+                let answers = self.answers(rounds, *thinks);
+                self.tell(trouble_of(*trouble).into_iter().chain(answers));
+                let turn = self.turn(*session, *from, rounds, *picture);
+                self.may_shorten |= matches!(trouble, Trouble::TooLong);
+                self.say(turn, CancellationToken::new()).await.unwrap();
+                self.compare(*session).await
+            }
+            Step::Crash { session, rounds, appends } => self.crash(*session, rounds, *appends).await,
+            Step::Stop { session } => {
+                let cancel = CancellationToken::new();
+                self.tell([Answer::Stopped(cancel.clone())]);
+                let turn = self.turn(*session, From::Person, &[], false);
+                self.say(turn, cancel).await.unwrap();
+                self.compare(*session).await
+            }
+            Step::Restart { what, external } => {
+                self.begin_anew(*what, external);
+                Ok(())
+            }
+            Step::New { session } => {
+                self.agent.reset(&NAMES[*session].into()).await.unwrap();
+                self.sessions[*session].causes.extend([MissEvent::Reset, MissEvent::Renewed]);
+                Ok(())
+            }
+            Step::Consolidate { session } => self.consolidate(*session).await,
+            Step::Rewind { session, messages } => self.rewind(*session, *messages).await,
+            quiet => {
+                self.happen(quiet);
+                Ok(())
+            }
+        }
+    }
+
+    /// What happens outside of any session.
+    fn happen(&mut self, step: &Step) {
+        match step {
+            Step::Memory => self.note("memory/MEMORY.md"),
+            Step::DayNote => self.note(&format!("memory/{}.md", today())),
+            Step::Bootstrap => self.note("AGENTS.md"),
+            Step::Skill => drop(self.skills.0.fetch_add(1, Ordering::Relaxed)),
+            Step::Connect(external) => self.connect(external),
+            Step::Disconnect(number) => drop(self.registry.remove(&format!("mcp_{number}").as_str().into())),
+            Step::Reconnect(order) => {
+                let there = self.connected();
+                for number in &there {
+                    self.registry.remove(&format!("mcp_{number}").as_str().into());
+                }
+                let back: Vec<usize> =
+                    order.iter().chain(&there).copied().filter(|tool| there.contains(tool)).collect();
+                self.connect(&back);
+            }
+            Step::Silence => {
+                self.silence += chrono::TimeDelta::hours(2);
+                self.may_break(MissEvent::ColdEpoch);
+            }
+            Step::Pictures { there } => {
+                for number in 0..=self.number {
+                    let path = self.file(&format!("picture-{number}.png"));
+                    match there {
+                        true if self.number > 0 => std::fs::write(path, PIXEL).unwrap(),
+                        _ => drop(std::fs::remove_file(path)),
+                    }
+                }
+            }
+            _ => unreachable!("{step:?} belongs to a session"),
+        }
+    }
+
+    fn note(&mut self, file: &str) {
+        let number = self.next_number();
+        std::fs::write(self.file(file), format!("# Fact {number}: she likes \"tea\" 茶\n")).unwrap();
+    }
+
+    fn begin_anew(&mut self, what: Restart, external: &[usize]) {
+        match what {
+            Restart::Same => {}
+            Restart::Renamed => {
+                self.name = format!("Mika {}", self.next_number());
+                self.may_break(MissEvent::ConfigChanged);
+            }
+            Restart::Lost => {
+                self.process.lose_notes();
+                self.may_break(MissEvent::LostState);
+                self.sessions.iter_mut().for_each(|known| known.forgotten = true);
+            }
+        }
+        self.restart(usize::MAX, external);
+    }
+
+    async fn crash(&mut self, session: usize, rounds: &[Round], appends: usize) -> Result<(), TestCaseError> {
+        let answers = self.answers(rounds, false);
+        let external = self.connected();
+        let turn = self.turn(session, From::Person, rounds, false);
+        self.restart(appends, &external);
+        self.tell(answers.clone());
+        let before = self.answered(session).await;
+        let ended = self.say(turn.clone(), CancellationToken::new()).await;
+        let causes = self.sessions[session].causes.clone();
+        self.compare(session).await?;
+        if ended.is_err() {
+            // What the process knew of its requests is gone with it, so the causes are causes still.
+            self.sessions[session].causes.extend(causes);
+            self.sessions[session].causes.insert(MissEvent::LostState);
+            self.sessions[session].forgotten = true;
+        }
+        let recorded = self.answered(session).await - before;
+        self.restart(usize::MAX, &external);
+        self.tell(answers.into_iter().skip(recorded));
+        self.say(turn, CancellationToken::new()).await.unwrap();
+        self.compare(session).await
+    }
+
+    /// How many answers of models a session holds.
+    async fn answered(&self, session: usize) -> usize {
+        let view = self.process.read(&NAMES[session].into(), ReadFrom::Seq(Seq(0))).await.unwrap();
+        let is_answer = |entry: &Entry| matches!(entry, Entry::Message(entry) if entry.message.role() == "assistant");
+        view.records.iter().filter(|record| is_answer(&record.entry)).count()
+    }
+
+    async fn consolidate(&mut self, session: usize) -> Result<(), TestCaseError> {
+        let key = SessionKey::from(NAMES[session]);
+        let view = self.process.read(&key, ReadFrom::Cursor).await.unwrap();
+        let is_user = |entry: &Entry| matches!(entry, Entry::Message(entry) if entry.message.role() == "user");
+        let last = view.records.iter().rev().find(|record| is_user(&record.entry)).map(|record| record.seq);
+        if let Some(upto) = last {
+            self.process.append(&key, view.head, vec![Entry::Consolidated { upto }]).await.unwrap();
+            self.sessions[session].causes.insert(MissEvent::Compaction);
+        }
+        Ok(())
+    }
+
+    async fn rewind(&mut self, session: usize, messages: u64) -> Result<(), TestCaseError> {
+        let key = SessionKey::from(NAMES[session]);
+        let view = self.process.read(&key, ReadFrom::Cursor).await.unwrap();
+        let to = Seq(view.head.0.saturating_sub(messages).max(view.cursor.0));
+        rewind(&self.process, &key, to).await.unwrap();
+        self.sessions[session].causes.insert(MissEvent::Rewound);
+        Ok(())
+    }
+
+    /// What the model will say from now on.
+    fn tell(&self, answers: impl IntoIterator<Item = Answer>) {
+        *self.script.answers.lock().unwrap() = answers.into_iter().collect();
+    }
+
+    fn answers(&mut self, rounds: &[Round], thinks: bool) -> Vec<Answer> {
+        let mut answers = Vec::new();
+        for round in rounds {
+            let calls = round.calls.iter().map(|call| self.scripted(*call)).collect();
+            answers.push(Answer::Calls { calls, thinks });
+        }
+        answers.push(Answer::Text { thinks });
+        answers
+    }
+
+    fn scripted(&mut self, call: Call) -> (String, String) {
+        let number = self.next_number();
+        let (name, arguments) = match call {
+            Call::List => ("list".to_owned(), json!({"what": number.to_string()}).to_string()),
+            Call::Read => ("read".to_owned(), json!({"what": number.to_string()}).to_string()),
+            Call::Remember => ("remember".to_owned(), json!({"what": format!("# Ann likes tea {number}")}).to_string()),
+            Call::Malformed => ("read".to_owned(), "{\"what\": \"a".to_owned()),
+            Call::Unknown => ("teleport".to_owned(), "{}".to_owned()),
+            Call::External(tool) => (format!("mcp_{tool}"), json!({"what": number.to_string()}).to_string()),
+        };
+        (name, arguments)
+    }
+
+    fn turn(&mut self, session: usize, from: From, rounds: &[Round], picture: bool) -> Turn {
+        let number = self.next_number();
+        let mut media = Vec::new();
+        if picture {
+            let path = self.file(&format!("picture-{number}.png"));
+            std::fs::write(&path, PIXEL).unwrap();
+            media.push(MediaRef::new(path.to_str().unwrap()));
+        }
+        let (channel, chat) = NAMES[session].split_once(':').unwrap();
+        let origin = match from {
+            From::Person => Origin::User,
+            From::Cron => Origin::Cron { job: "job".into() },
+            From::Heartbeat => Origin::Heartbeat,
+        };
+        let steered = rounds.iter().map(|round| round.meanwhile.iter().cloned().collect());
+        let facts = TurnFacts {
+            session: NAMES[session].into(),
+            channel: channel.into(),
+            chat_id: chat.into(),
+            message_id: None,
+            sender: None,
+            chat: None,
+            delivery: DeliveryContext::default(),
+            metadata: Map::new(),
+            origin,
+        };
+        let meanwhile = [Vec::new()].into_iter().chain(steered).collect();
+        let entry = self.entry(&facts, format!("say {number}"), media, Some(number));
+        Turn { facts, entry, meanwhile }
+    }
+
+    fn entry(&self, facts: &TurnFacts, text: String, media: Vec<MediaRef>, id: Option<u32>) -> MessageEntry {
+        let user = UserMessage { content: Content::Text(text), media };
+        let at = chrono::Local::now().fixed_offset() + self.silence;
+        let runtime = self.agent.runtime_block(&at, &facts.channel, &facts.chat_id);
+        MessageEntry {
+            inbound: id.map(|id| format!("{}:{id}", facts.session).into()),
+            runtime: Some(runtime),
+            at,
+            ..MessageEntry::new(ChatMessage::User(user))
+        }
+    }
+
+    async fn say(&self, turn: Turn, cancel: CancellationToken) -> Result<TurnReport, AgentError> {
+        let mut steering = Meanwhile { play: self, facts: turn.facts.clone(), batches: turn.meanwhile };
+        let request = TurnRequest {
+            entry: turn.entry,
+            facts: turn.facts,
+            trace: "turn".into(),
+            observer: Arc::new(|_: Signal| {}),
+            cancel,
+            interrupt: CancellationToken::new(),
+            steering: &mut steering,
+        };
+        self.agent.run_turn(request).await
+    }
+
+    /// Holds the requests of the turn that just ended against those before them.
+    async fn compare(&mut self, session: usize) -> Result<(), TestCaseError> {
+        let asked = std::mem::take(&mut *self.script.asked.lock().unwrap());
+        let report = self.agent.usage_report(&NAMES[session].into()).await;
+        let known = &mut self.sessions[session];
+        let mut may_be = known.causes.clone();
+        if self.may_shorten {
+            may_be.insert(MissEvent::Compaction);
+        }
+        let mut breaks = 0;
+        let mut shares = u64::MAX;
+        let mut told = String::new();
+        let answered = asked.into_iter().filter(|asked| asked.answered);
+        for seen in answered.map(Seen::of) {
+            self.counts.requests += 1;
+            if let Some(last) = known.last.take().filter(|last| !seen.begins_with(last)) {
+                breaks += 1;
+                shares = seen.shares(&last);
+                told = parting(&last, &seen);
+                if seen.by != last.by {
+                    may_be.insert(MissEvent::ProviderSwitch);
+                }
+                if seen.tools() != last.tools() {
+                    may_be.insert(MissEvent::ToolsChanged);
+                }
+                if plain(&seen.request).contains("picture") || plain(&last.request).contains("image") {
+                    may_be.insert(MissEvent::ImagesDropped);
+                }
+            }
+            known.last = Some(seen);
+            known.causes.clear();
+        }
+        let recorded = report.misses - known.recorded;
+        known.recorded = report.misses;
+        let slack = u64::from(known.forgotten);
+        prop_assert!(
+            (breaks..=breaks + slack).contains(&recorded) || (known.forgotten && recorded + slack >= breaks),
+            "{breaks} breaks, but {recorded} recorded ({:?})\n{told}",
+            report.last_miss
+        );
+        if recorded > 0 {
+            let miss = report.last_miss.unwrap();
+            *self.counts.misses.entry(format!("{:?}", miss.event)).or_default() += recorded;
+            prop_assert!(
+                may_be.contains(&miss.event) || (known.forgotten && miss.event != MissEvent::Unexplained),
+                "{miss:?} is not among {may_be:?}\n{told}"
+            );
+            if recorded == breaks && !known.forgotten {
+                prop_assert!(miss.byte <= shares, "{miss:?}, but {shares} bytes are shared\n{told}");
+            }
+        }
+        if known.causes.is_empty() {
+            known.forgotten = false;
+        }
+        Ok(())
+    }
+}
+
+/// Where two requests part, as a vendor sees it.
+fn parting(older: &Seen, newer: &Seen) -> String {
+    let differs = |index: usize| {
+        let (older, newer) = (&older.rendered[index], &newer.rendered[index]);
+        let place = older.iter().zip(newer).position(|(older, newer)| older != newer);
+        let place = place.unwrap_or_else(|| older.len().min(newer.len()));
+        let shown = |rendered: &[String]| rendered.get(place).cloned().unwrap_or_else(|| "nothing".to_owned());
+        format!("{} element {place}\nbefore: {}\nafter: {}", MODELS[index], shown(older), shown(newer))
+    };
+    format!("{} then {}\n{}\n{}", older.by, newer.by, differs(0), differs(1))
+}
+
+/// A message, and what is said while its turn runs.
+#[derive(Clone)]
+struct Turn {
+    facts: TurnFacts,
+    entry: MessageEntry,
+    meanwhile: VecDeque<Vec<String>>,
+}
+
+struct Meanwhile<'a> {
+    play: &'a Play,
+    facts: TurnFacts,
+    batches: VecDeque<Vec<String>>,
+}
+
+#[async_trait]
+impl Steering for Meanwhile<'_> {
+    async fn take(&mut self) -> Vec<MessageEntry> {
+        let batch = self.batches.pop_front().unwrap_or_default();
+        batch.into_iter().map(|text| self.play.entry(&self.facts, text, Vec::new(), None)).collect()
+    }
+}
+
+fn trouble_of(trouble: Trouble) -> Vec<Answer> {
+    let refused = || Answer::Error(ProviderError::BadRequest("no".to_owned()));
+    let too_long = || Answer::Error(ProviderError::ContextOverflow("too long".to_owned()));
+    match trouble {
+        Trouble::None => Vec::new(),
+        Trouble::Refused => vec![refused()],
+        Trouble::Locked => vec![Answer::Error(ProviderError::Auth("the key is not valid".to_owned()))],
+        Trouble::Down => vec![refused(), refused(), refused(), refused()],
+        Trouble::TooLong => vec![too_long(), too_long()],
+        Trouble::BrokenOff => vec![Answer::BreaksOff],
+    }
+}
+
+fn agent(
+    habits: &Habits,
+    workspace: &std::path::Path,
+    name: &str,
+    script: &Arc<Script>,
+    skills: &Arc<Skills>,
+    registry: &Arc<Registry>,
+    process: &Process,
+) -> Agent {
+    let candidates = MODELS.into_iter().enumerate().map(|(place, model)| Candidate {
+        provider: Arc::new(Model { name: model.into(), script: Arc::clone(script), blind: habits.blind && place == 0 }),
+        model: "model".into(),
+        generation: Generation::default(),
+    });
+    let policy = RetryPolicy { pauses: Vec::new(), longest_pause: Duration::ZERO, ..RetryPolicy::default() };
+    let settings = ContextSettings {
+        bot_name: name.to_owned(),
+        skills: Arc::clone(skills) as _,
+        sessions_kept: if habits.crowded { 1 } else { 256 },
+        image_cache_bytes: if habits.forgets_images { 0 } else { 1 << 20 },
+        today,
+        ..ContextSettings::new(workspace)
+    };
+    let memory = Arc::new(MarkdownStore::new(workspace.join("memory")));
+    let parts = AgentParts {
+        router: Arc::new(ProviderRouter::new(candidates, policy)),
+        registry: Arc::clone(registry),
+        sessions: Arc::new(process.clone()),
+        context: Arc::new(ContextBuilder::new(settings, memory).with_notes(Arc::new(process.clone()))),
+        events: EventFeed::new(),
+    };
+    let options = TurnOptions { token_budget: habits.budget, ..TurnOptions::default() };
+    Agent::new(parts, AgentSettings { options, ..AgentSettings::default() })
+}
