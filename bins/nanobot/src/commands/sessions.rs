@@ -11,7 +11,7 @@ use nanobot_runtime::session::{
     ReadFrom, Seq, SessionError, SessionInfo, SessionStore, SessionView, branch, fork, rewind,
 };
 use nanobot_runtime::types::{SessionKey, Timestamp};
-use nanobot_runtime::{LoadOptions, load, session_store};
+use nanobot_runtime::{LoadOptions, is_subagent_session, last_miss, load, session_store};
 
 use super::{block_on, transcript};
 use crate::arguments::{ExportFormat, SessionsCommand};
@@ -23,15 +23,23 @@ use crate::output;
 /// # Errors
 /// When there is no such conversation, or it cannot be read or written out.
 pub(crate) fn sessions(options: &LoadOptions, command: SessionsCommand) -> Result<ExitCode, Failure> {
-    let store = session_store(&load(options)?)?;
+    let config = load(options)?;
+    let store = session_store(&config)?;
     match command {
-        SessionsCommand::List => {
-            let sessions = block_on(list(&store))?;
+        SessionsCommand::List { all } => {
+            let mut sessions = block_on(list(&store))?;
+            sessions.retain(|info| all || !is_subagent_session(&info.key));
             output::write(&table(&sessions))?;
         }
         SessionsCommand::Show { key } => {
-            let (_, view) = block_on(find(&store, &key))?;
+            let (view, miss) = block_on(async {
+                let (info, view) = find(&store, &key).await?;
+                Ok((view, last_miss(&config, &info.key).await))
+            })?;
             output::write(&transcript::for_people(&view))?;
+            if let Some(miss) = miss {
+                output::line(&format!("\nLast break of the prompt cache: {}", output::harmless(&miss.to_string())))?;
+            }
         }
         SessionsCommand::Export { key, format, output: file } => {
             let (info, view) = block_on(find(&store, &key))?;
