@@ -17,4 +17,6 @@ mod models;
 #[cfg(unix)]
 mod prompt;
 mod replay;
+#[cfg(unix)]
+mod subagents;
 mod support;

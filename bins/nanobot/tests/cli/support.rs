@@ -9,8 +9,10 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
-/// No run of the program takes longer.
-const DEADLINE: Duration = Duration::from_secs(60);
+/// No run of the program takes longer, however busy the machine is.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
+/// How often something is looked at that tells nobody when it changes.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// What a run of the program did.
 #[derive(Debug, PartialEq, Eq)]
@@ -124,6 +126,16 @@ pub(crate) async fn finish(command: std::process::Command, input: &[u8]) -> Run 
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
     }
+}
+
+/// Waits until it is so.
+pub(crate) async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
+    let looking = async {
+        while !is_so().await {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    };
+    assert!(tokio::time::timeout(DEADLINE, looking).await.is_ok(), "waited in vain until {what}");
 }
 
 /// Asserts that every one of `parts` is in the text.
