@@ -3,6 +3,8 @@
 
 #[path = "agent/attempts.rs"]
 mod attempts;
+#[path = "agent/commands.rs"]
+mod commands;
 #[path = "agent/crashes.rs"]
 mod crashes;
 #[path = "agent/disks.rs"]

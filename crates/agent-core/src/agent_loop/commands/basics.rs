@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use nanobot_types::CommandInfo;
 
-use super::{Command, CommandContext, CommandReply, When};
-use crate::AgentError;
+use super::{ANYTHING, Command, CommandContext, CommandReply, When};
+use crate::{AgentError, ContextReport};
 
 /// `/new`: begins a new conversation.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ pub(super) struct Stop;
 #[async_trait]
 impl Command for Stop {
     fn info(&self) -> CommandInfo {
-        CommandInfo { name: "stop", aliases: &[], about: "Stop the current task", usage: "[…]" }
+        CommandInfo { name: "stop", aliases: &[], about: "Stop the current task", usage: ANYTHING }
     }
 
     fn when(&self) -> When {
@@ -92,13 +92,28 @@ impl Command for Status {
 
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
         let of_session = context.agent().describe(context.session).await;
+        let filled = match context.agent().context_report(context.session).await {
+            Ok(report) => filled(&report),
+            Err(error) => format!("unreadable ({error})"),
+        };
         let minutes = context.uptime().as_secs() / 60;
         let answer = format!(
-            "🐈 nanobot {}\n{of_session}\nActive tasks: {}\nUptime: {minutes} min",
+            "🐈 nanobot {}\n{of_session}\nContext: {filled}\nActive tasks: {}\nUptime: {} h {} min",
             env!("CARGO_PKG_VERSION"),
-            context.active_tasks()
+            context.active_tasks(),
+            minutes / 60,
+            minutes % 60
         );
         Ok(answer.into())
+    }
+}
+
+/// How full the model's window is.
+fn filled(report: &ContextReport) -> String {
+    let total = report.total();
+    match report.budget {
+        0 => format!("about {total} tokens, no limit"),
+        budget => format!("about {total} of {budget} tokens ({} %)", total * 100 / budget),
     }
 }
 
@@ -131,7 +146,7 @@ impl Command for Help {
 
 /// A command as help shows it.
 fn line(info: &CommandInfo) -> String {
-    let usage = if info.usage.is_empty() { String::new() } else { format!(" {}", info.usage) };
+    let usage = if matches!(info.usage, "" | ANYTHING) { String::new() } else { format!(" {}", info.usage) };
     let aliases: String = info.aliases.iter().map(|name| format!(", /{name}")).collect();
     format!("/{}{usage}{aliases} — {}", info.name, info.about)
 }
@@ -143,7 +158,7 @@ pub(super) struct Start;
 #[async_trait]
 impl Command for Start {
     fn info(&self) -> CommandInfo {
-        CommandInfo { name: "start", aliases: &[], about: "Say hello", usage: "[…]" }
+        CommandInfo { name: "start", aliases: &[], about: "Say hello", usage: ANYTHING }
     }
 
     fn when(&self) -> When {

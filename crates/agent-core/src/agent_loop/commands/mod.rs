@@ -10,6 +10,7 @@ mod basics;
 mod context;
 mod nearest;
 mod pending;
+mod reports;
 mod skill;
 mod table;
 
@@ -22,6 +23,9 @@ pub use table::{CommandTable, DuplicateCommand};
 pub(super) use table::Parsed;
 
 use crate::AgentError;
+
+/// The usage of a command that takes anything and looks at nothing of it. Help does not show it.
+const ANYTHING: &str = "[…]";
 
 /// When a command acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

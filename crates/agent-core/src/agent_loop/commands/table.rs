@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nanobot_types::{CommandInfo, InboundMessage, Origin};
 
 use super::nearest::nearest;
-use super::{Command, agents, basics, pending, skill};
+use super::{Command, agents, basics, pending, reports, skill};
 
 /// Two commands with one name.
 #[derive(Debug, thiserror::Error)]
@@ -25,15 +25,22 @@ impl CommandTable {
     /// What every assistant understands.
     #[must_use]
     pub fn built_in() -> Self {
-        let mut commands: Vec<Arc<dyn Command>> = vec![Arc::new(basics::New), Arc::new(basics::Stop)];
-        commands.push(Arc::new(basics::Status));
-        commands.push(Arc::new(basics::Branch));
-        commands.push(Arc::new(agents::Agents));
-        commands.push(Arc::new(skill::SkillCommand));
-        commands.push(Arc::new(pending::Pending));
-        commands.push(Arc::new(basics::Help));
-        commands.push(Arc::new(basics::Start));
-        Self { commands }
+        let commands: [Arc<dyn Command>; 13] = [
+            Arc::new(basics::New),
+            Arc::new(basics::Stop),
+            Arc::new(basics::Status),
+            Arc::new(reports::Usage),
+            Arc::new(reports::Context),
+            Arc::new(reports::Compact),
+            Arc::new(reports::Memory),
+            Arc::new(skill::SkillCommand),
+            Arc::new(agents::Agents),
+            Arc::new(basics::Branch),
+            Arc::new(pending::Pending),
+            Arc::new(basics::Help),
+            Arc::new(basics::Start),
+        ];
+        Self { commands: commands.into() }
     }
 
     /// The same with more.

@@ -1,0 +1,93 @@
+//! Commands that show what the assistant has in mind: tokens, context, memory.
+//!
+//! Decision: each asks the agent, which knows, and only words the answer here.
+
+use async_trait::async_trait;
+use nanobot_types::CommandInfo;
+
+use super::{Command, CommandContext, CommandReply, When};
+use crate::AgentError;
+
+/// `/usage`: what it costs, and where the prompt cache was missed.
+#[derive(Debug)]
+pub(super) struct Usage;
+
+#[async_trait]
+impl Command for Usage {
+    fn info(&self) -> CommandInfo {
+        let about = "Show tokens and where the prompt cache was missed";
+        CommandInfo { name: "usage", aliases: &[], about, usage: "" }
+    }
+
+    fn when(&self) -> When {
+        When::Now
+    }
+
+    async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
+        Ok(context.agent().usage_report(context.session).await.to_string().into())
+    }
+}
+
+/// `/context`: what the next request holds.
+#[derive(Debug)]
+pub(super) struct Context;
+
+#[async_trait]
+impl Command for Context {
+    fn info(&self) -> CommandInfo {
+        let about = "Show what the next request holds, with its tokens";
+        CommandInfo { name: "context", aliases: &[], about, usage: "" }
+    }
+
+    fn when(&self) -> When {
+        When::Now
+    }
+
+    async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
+        Ok(context.agent().context_report(context.session).await?.to_string().into())
+    }
+}
+
+/// `/compact`: summarises the conversation now.
+#[derive(Debug)]
+pub(super) struct Compact;
+
+#[async_trait]
+impl Command for Compact {
+    fn info(&self) -> CommandInfo {
+        let about = "Summarise the conversation so far into memory";
+        CommandInfo { name: "compact", aliases: &[], about, usage: "" }
+    }
+
+    fn when(&self) -> When {
+        When::InLane
+    }
+
+    async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
+        let compacting = context.agent().compact(context.session);
+        match context.cancel.run_until_cancelled(compacting).await {
+            Some(report) => Ok(report?.to_string().into()),
+            None => Ok("Stopped; the conversation stays as it is.".into()),
+        }
+    }
+}
+
+/// `/memory`: what is remembered.
+#[derive(Debug)]
+pub(super) struct Memory;
+
+#[async_trait]
+impl Command for Memory {
+    fn info(&self) -> CommandInfo {
+        let about = "Show what is remembered and what changed lately";
+        CommandInfo { name: "memory", aliases: &[], about, usage: "" }
+    }
+
+    fn when(&self) -> When {
+        When::Now
+    }
+
+    async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
+        Ok(context.agent().memory_overview(context.session).await.into())
+    }
+}
