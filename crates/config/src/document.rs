@@ -123,6 +123,11 @@ impl Node {
         Some(members.remove(index))
     }
 
+    pub(crate) fn member_at(&self, path: &[String]) -> Option<&Member> {
+        let (name, above) = path.split_last()?;
+        self.at(above)?.members().iter().find(|member| member.name == *name)
+    }
+
     pub(crate) fn at(&self, path: &[String]) -> Option<&Self> {
         path.iter().try_fold(self, |node, part| {
             let found = node.members().iter().find(|member| member.name == *part)?;

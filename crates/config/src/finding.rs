@@ -58,6 +58,15 @@ pub enum Finding {
         /// Whether the key that counts is set as well.
         successor_set: bool,
     },
+    /// An older key that is read while the one that replaces it is not set.
+    Outdated {
+        /// The older key.
+        key: String,
+        /// The key that is better set.
+        by: String,
+        /// Where.
+        origin: Origin,
+    },
     /// One key written twice, with the same value.
     Repeated {
         /// Full path.
@@ -74,7 +83,9 @@ impl Finding {
     #[must_use]
     pub fn severity(&self) -> Severity {
         match self {
-            Self::EmptyFile { .. } | Self::UnknownKey { .. } | Self::Repeated { .. } => Severity::Warning,
+            Self::EmptyFile { .. } | Self::UnknownKey { .. } | Self::Repeated { .. } | Self::Outdated { .. } => {
+                Severity::Warning
+            }
             Self::Superseded { successor_set, .. } if !successor_set => Severity::Warning,
             Self::NotRead { .. } | Self::Migrated { .. } | Self::Superseded { .. } => Severity::Note,
         }
@@ -105,6 +116,9 @@ impl fmt::Display for Finding {
                     formatter,
                     "{origin}: `{key}` has no effect any more; set `{by}` instead (`nanobot onboard` refreshes the file)"
                 )
+            }
+            Self::Outdated { key, by, origin } => {
+                write!(formatter, "{origin}: `{key}` is still read, but `{by}` measures better: set that instead")
             }
             Self::Repeated { key, origin, first_line } => {
                 write!(formatter, "{origin}: `{key}` was already set to the same value in line {first_line}")

@@ -117,7 +117,10 @@ impl ImportReport {
                 Finding::Migrated { from, to, .. } => {
                     report.migrated.push((from.clone(), to.clone()));
                 }
-                Finding::UnknownKey { .. } | Finding::EmptyFile { .. } | Finding::Repeated { .. } => {}
+                Finding::UnknownKey { .. }
+                | Finding::EmptyFile { .. }
+                | Finding::Repeated { .. }
+                | Finding::Outdated { .. } => {}
             }
         }
         let Values { places, tree, .. } = fold::values(&config.root, &config.shape);

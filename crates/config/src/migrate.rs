@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::Finding;
 use crate::document::Node;
 use crate::fold::in_file;
-use crate::upstream::{DROPPED, RENAMED};
+use crate::upstream::{OUTDATED, RENAMED};
 
 /// Moves every older key of the document to its successor and says so.
 ///
@@ -34,16 +34,17 @@ pub(crate) fn migrate(root: &mut Node, file: &Path, findings: &mut Vec<Finding>)
             root.put(&from, member.place, member.value);
         }
     }
-    if let Some(member) = root.take(&parts(DROPPED.from))
-        && !member.value.is_blank()
-    {
-        let successor = root.at(&parts(DROPPED.to));
-        findings.push(Finding::Superseded {
-            key: DROPPED.from.to_owned(),
-            by: DROPPED.to.to_owned(),
-            origin: in_file(file, member.place),
-            successor_set: successor.is_some_and(|node| !node.is_blank()),
-        });
+    let Some(member) = root.member_at(&parts(OUTDATED.from)) else { return };
+    let (key, by, origin) = (OUTDATED.from.to_owned(), OUTDATED.to.to_owned(), in_file(file, member.place));
+    let is_blank = member.value.is_blank();
+    let successor_set = root.at(&parts(OUTDATED.to)).is_some_and(|node| !node.is_blank());
+    if is_blank || successor_set {
+        root.take(&parts(OUTDATED.from));
+    }
+    match (is_blank, successor_set) {
+        (true, _) => {}
+        (false, true) => findings.push(Finding::Superseded { key, by, origin, successor_set }),
+        (false, false) => findings.push(Finding::Outdated { key, by, origin }),
     }
 }
 

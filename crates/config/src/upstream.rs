@@ -114,6 +114,6 @@ pub(crate) const RENAMED: &[Renamed] = &[
     Renamed { from: "agents.defaults.dream.model", to: "agents.defaults.dream.modelOverride" },
 ];
 
-/// An older key without a meaning today, and the key whose absence then deserves a warning.
-pub(crate) const DROPPED: Renamed =
+/// An older key that is read only while its successor is not set.
+pub(crate) const OUTDATED: Renamed =
     Renamed { from: "agents.defaults.memoryWindow", to: "agents.defaults.contextWindowTokens" };

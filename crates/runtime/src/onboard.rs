@@ -113,8 +113,7 @@ fn defaults() -> Vec<(String, Value)> {
             "agents.defaults".to_owned(),
             json!({
                 "model": agent.model, "provider": agent.provider, "maxTokens": agent.max_tokens,
-                "contextWindowTokens": agent.context_window_tokens, "temperature": 0.1,
-                "maxToolIterations": agent.max_tool_iterations,
+                "temperature": 0.1, "maxToolIterations": agent.max_tool_iterations,
             }),
         ),
         ("providers.anthropic".to_owned(), json!({ "apiKey": "" })),

@@ -19,8 +19,13 @@ pub struct AgentDefaults {
     pub provider: String,
     /// Most tokens of one answer.
     pub max_tokens: u32,
-    /// Tokens that fit into the model's window; 0 is no limit.
+    /// Tokens that fit into the model's window; 0 is no limit. Where nothing is set, what is known
+    /// about the model counts.
     pub context_window_tokens: i64,
+    /// Messages beyond which a conversation is summarised, where no window of tokens is set.
+    pub memory_window: Option<u32>,
+    /// Whether what does not fit into the window is summarised into memory.
+    pub consolidate: bool,
     /// Randomness.
     pub temperature: f32,
     /// Most model calls of one turn.
@@ -54,6 +59,8 @@ impl Default for AgentDefaults {
             provider: "auto".to_owned(),
             max_tokens: 8192,
             context_window_tokens: 65_536,
+            memory_window: None,
+            consolidate: true,
             temperature: 0.1,
             max_tool_iterations: 40,
             reasoning_effort: None,
@@ -70,14 +77,12 @@ impl Default for AgentDefaults {
 }
 
 impl AgentDefaults {
-    /// How turns are run.
+    /// How turns are run, but for what fits into a request.
     pub(crate) fn turn_options(&self) -> TurnOptions {
-        let window = usize::try_from(self.context_window_tokens).unwrap_or(0);
         TurnOptions {
             parse_calls_from_text: self.parse_calls_from_text,
             parallel_tool_exec: self.parallel_tools,
             max_iterations: self.max_tool_iterations.max(1),
-            token_budget: window.saturating_sub(usize::try_from(self.max_tokens).unwrap_or(0)),
             max_result_chars: self.max_tool_result_chars.max(1),
             ..TurnOptions::default()
         }

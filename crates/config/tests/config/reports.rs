@@ -37,12 +37,12 @@ fn the_report_names_everything_in_the_file_and_counts_the_home() {
     assert_eq!(
         home.tilde(&report),
         "Configuration ~/config.json
-  read: agents.defaults.model, providers.openai.apiKey, tools.restrictToWorkspace
+  read: agents.defaults.memoryWindow, agents.defaults.model, providers.openai.apiKey, tools.restrictToWorkspace
   kept, unknown: plugins
-  ignored: agents.defaults.memoryWindow, agents.defaults.botName
+  ignored: agents.defaults.botName
   migrated: tools.exec.restrictToWorkspace → tools.restrictToWorkspace
   ~/config.json:4:22: `tools.exec.restrictToWorkspace` is read as `tools.restrictToWorkspace`
-  ~/config.json:2:41: `agents.defaults.memoryWindow` has no effect any more; set `agents.defaults.contextWindowTokens` instead (`nanobot onboard` refreshes the file)
+  ~/config.json:2:41: `agents.defaults.memoryWindow` is still read, but `agents.defaults.contextWindowTokens` measures better: set that instead
   ~/config.json:2:61: `agents.defaults.botName` is kept but not read by this version
   ~/config.json:5:3: unknown key `plugins` is kept but has no effect
 Workspace ~/workspace

@@ -43,6 +43,7 @@ fn a_save_migrates_and_keeps_the_rest_where_it_was() {
   },
   "agents": {
     "defaults": {
+      "memoryWindow": 50,
       "maxTokens": 6,
       "model": "${MODEL}",
       "dream": {
