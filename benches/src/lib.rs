@@ -11,6 +11,8 @@
 mod usage;
 
 #[cfg(target_os = "linux")]
+mod durability;
+#[cfg(target_os = "linux")]
 mod gateway;
 #[cfg(target_os = "linux")]
 mod home;
@@ -23,6 +25,8 @@ mod rows;
 #[cfg(target_os = "linux")]
 mod table;
 
+#[cfg(target_os = "linux")]
+pub use durability::{DurabilityPlan, measure_durability};
 #[cfg(target_os = "linux")]
 pub use rows::{Measurement, Plan, measure};
 #[cfg(target_os = "linux")]

@@ -27,8 +27,9 @@ pub enum Settle {
     /// Not now: hand it out again after this long. What was begun since it was handed out did
     /// certainly not happen; an older doubt stays. Ends this delivery.
     RetryIn(Duration),
-    /// There is no room for it now: hand it out again after this long. Nothing was tried, so this
-    /// delivery does not count as an attempt, begun or not. Ends this delivery.
+    /// There is no room for it now: hand it out again after this long, and to another consumer at
+    /// once. Nothing was tried, so this delivery does not count as an attempt, begun or not. Ends
+    /// this delivery.
     PutOff(Duration),
     /// It may or may not have happened; a person or a policy decides. Terminal; an inbound
     /// message becomes `failed`.

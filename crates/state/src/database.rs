@@ -21,6 +21,17 @@ pub(crate) use writer::{Durability, Fault};
 /// How many jobs may wait before the next has to.
 const QUEUE: usize = 1024;
 
+/// The worst that something committed survives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Survives {
+    /// The loss of power: a commit waits for the disk where that matters.
+    #[default]
+    PowerCut,
+    /// The end of the process. No commit waits for the disk: a power cut may take the last ones,
+    /// never the file, and never one without those behind it.
+    ProcessEnd,
+}
+
 /// An open state database. Clones share it; it is closed by [`StateDb::close`], or when the last
 /// one is gone.
 #[derive(Clone)]
@@ -39,12 +50,20 @@ impl StateDb {
     /// [`StateError::Io`], [`StateError::Database`] (also when another program keeps it locked),
     /// [`StateError::Newer`], [`StateError::Foreign`], [`StateError::NoWriteAheadLog`].
     pub async fn open(path: impl Into<PathBuf>) -> Result<Self, StateError> {
+        Self::open_for(path, Survives::PowerCut).await
+    }
+
+    /// The same with another promise about what is committed.
+    ///
+    /// # Errors
+    /// As [`StateDb::open`].
+    pub async fn open_for(path: impl Into<PathBuf>, survives: Survives) -> Result<Self, StateError> {
         let path = path.into();
         let (commands, queue) = mpsc::channel(QUEUE);
         let (opened, opening) = oneshot::channel();
         let file = path.clone();
         let thread = std::thread::Builder::new().name("nanobot-state".to_owned());
-        thread.spawn(move || serve(&file, opened, queue)).map_err(|source| StateError::Io {
+        thread.spawn(move || serve(&file, survives, opened, queue)).map_err(|source| StateError::Io {
             action: "start the thread for",
             path: path.clone(),
             source,
@@ -110,13 +129,18 @@ impl fmt::Debug for StateDb {
 }
 
 /// The body of the thread.
-fn serve(path: &Path, opened: oneshot::Sender<Result<Option<PathBuf>, StateError>>, commands: mpsc::Receiver<Command>) {
+fn serve(
+    path: &Path,
+    survives: Survives,
+    opened: oneshot::Sender<Result<Option<PathBuf>, StateError>>,
+    commands: mpsc::Receiver<Command>,
+) {
     // A failed send says that whoever opened the database has gone: then there is nothing to do.
     match opening::open(path) {
         Ok(database) => {
             if opened.send(Ok(database.moved_aside)).is_ok() {
                 let connection = database.connection;
-                Writer { connection, commands, durability: Durability::Power, damaged: false }.run();
+                Writer { connection, commands, survives, durability: Durability::Power, damaged: false }.run();
             }
         }
         Err(error) => drop(opened.send(Err(error))),

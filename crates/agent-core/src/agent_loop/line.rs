@@ -85,6 +85,7 @@ mod tests {
     #[test]
     fn the_first_gets_in_and_then_the_next() {
         let mut line = line(&["a", "b", "c"]);
+        assert!(line.comes(&id("a")), "no room yet");
         assert!(!line.comes(&id("b")));
         assert!(line.comes(&id("a")));
         line.leave(&id("a"));

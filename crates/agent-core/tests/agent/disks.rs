@@ -34,11 +34,11 @@ async fn turn_that_fails(fault: Fault, from: u64) -> bool {
         answer = running.reply().await;
     }
     assert_eq!(answer, "paid", "{fault:?} from {from}");
+    disk.clear();
     running.say("1", "b", "/status").await;
     let status = running.reply().await;
     assert!(status.contains("Session telegram:1"), "answered once: {status}");
     running.stop().await;
-    disk.clear();
     let log = world.log("telegram:1").await;
     let kinds: Vec<&str> = log.iter().filter_map(|line| line.split([':', ' ']).next()).collect();
     assert_eq!(kinds, ["user", "assistant", "tool", "assistant", "end"], "{fault:?} from {from}: {log:#?}");

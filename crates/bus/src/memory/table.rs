@@ -28,6 +28,8 @@ struct Entry<T> {
     /// The serial under which it is out; 0 when it is not.
     out: u64,
     due: Option<Instant>,
+    /// It waits for room with its consumer.
+    put_off: bool,
 }
 
 impl<T: Queued> Table<T> {
@@ -46,18 +48,22 @@ impl<T: Queued> Table<T> {
         }
         let number = number();
         let accepted_at = chrono::Local::now().fixed_offset();
-        let entry = Entry { message, standing: Standing::accepted(), accepted_at, out: 0, due: None };
+        let entry = Entry { message, standing: Standing::accepted(), accepted_at, out: 0, due: None, put_off: false };
         self.open.insert(number, entry);
         self.names.insert(name, number);
         Ok(Some(number))
     }
 
-    /// Takes back everything that is out to the consumer of `channel`.
+    /// Takes back everything that is out to the consumer of `channel`. What had no room with an
+    /// earlier one is due at once.
     pub(super) fn take_back_all(&mut self, channel: Option<&ChannelName>) {
         for entry in self.open.values_mut().filter(|entry| entry.message.consumer() == channel) {
             if entry.out != 0 {
                 entry.out = 0;
                 entry.standing.give_back();
+            }
+            if std::mem::take(&mut entry.put_off) {
+                entry.due = None;
             }
         }
     }
@@ -83,6 +89,7 @@ impl<T: Queued> Table<T> {
         })?;
         entry.out = serial();
         entry.due = None;
+        entry.put_off = false;
         let progress = entry.standing.hand_out();
         let handout = Handout { entry: number, serial: entry.out, attempt: progress.attempt };
         Some((handout, entry.message.clone(), progress))
@@ -109,6 +116,7 @@ impl<T: Queued> Table<T> {
         if let Some(delay) = outcome.comes_again_in() {
             entry.out = 0;
             entry.due = Some(Instant::now() + delay.min(LONGEST_DELAY));
+            entry.put_off = matches!(outcome, Settle::PutOff(_));
         }
         self.shelve(number);
         Ok(())

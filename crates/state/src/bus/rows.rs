@@ -49,7 +49,11 @@ pub(super) fn accept(connection: &Connection, place: &Place, name: &str, body: &
         .optional()
 }
 
-/// Takes back everything that is out to one consumer; what was begun is in doubt.
+/// What a row that was put off has for a serial, until it is due.
+const PUT_OFF: i64 = -1;
+
+/// Takes back everything that is out to one consumer; what was begun is in doubt. What had no room
+/// with an earlier one is due at once.
 pub(super) fn take_back_all(connection: &Connection, place: &Place) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
@@ -57,13 +61,18 @@ pub(super) fn take_back_all(connection: &Connection, place: &Place) -> rusqlite:
              WHERE queue = ?1 AND consumer = ?2 AND out > 0 AND state IN ('pending', 'sending')",
         )?
         .execute(params![place.queue, place.consumer])?;
+    connection
+        .prepare_cached(
+            "UPDATE ledger SET out = 0, due_at = 0 WHERE queue = ?1 AND consumer = ?2 AND due_at > 0 AND out = ?3",
+        )?
+        .execute(params![place.queue, place.consumer, PUT_OFF])?;
     Ok(())
 }
 
 /// Takes one handout back, to be due again at `due`; nothing when it is out no more.
 pub(super) fn take_back(connection: &Connection, handout: Handout, due: Millis) -> rusqlite::Result<()> {
     if let Some(mut row) = load(connection, handout.entry)?
-        && row.out == handout.serial
+        && row.is_out(handout)
         && row.standing.state.is_open()
     {
         row.standing.give_back();
@@ -86,7 +95,8 @@ pub(super) fn hand_out<T: Queued>(
 ) -> rusqlite::Result<Option<Taken<T>>> {
     connection
         .prepare_cached(
-            "UPDATE ledger SET due_at = 0 WHERE queue = ?1 AND consumer = ?2 AND due_at > 0 AND due_at <= ?3",
+            "UPDATE ledger SET due_at = 0, out = 0
+             WHERE queue = ?1 AND consumer = ?2 AND due_at > 0 AND due_at <= ?3",
         )?
         .execute(params![place.queue, place.consumer, now])?;
     while let Some((entry, body)) = first_ready(connection, place)? {
@@ -94,9 +104,9 @@ pub(super) fn hand_out<T: Queued>(
         match serde_json::from_str(&body) {
             Ok(message) => {
                 let progress = row.standing.hand_out();
-                row.out = serial();
+                let handout = Handout { entry, serial: serial(), attempt: progress.attempt };
+                row.out = handout.serial.cast_signed();
                 store(connection, entry, &row)?;
-                let handout = Handout { entry, serial: row.out, attempt: progress.attempt };
                 return Ok(Some((handout, message, progress)));
             }
             Err(error) => {
@@ -145,12 +155,12 @@ pub(super) fn settle(
         return Ok(Err(BusError::Unknown { id: entry.to_string() }));
     };
     let before = row.clone();
-    let stale = row.out != handout.serial;
+    let stale = !row.is_out(handout);
     if (stale && !outcome.is_terminal()) || !row.standing.settle(queue, outcome, handout.attempt) {
         return Ok(Err(conflict(entry, row.standing.state)));
     }
     if let Some(due) = due {
-        row.out = 0;
+        row.out = if let Settle::PutOff(_) = outcome { PUT_OFF } else { 0 };
         row.due_at = due;
     }
     if !row.standing.state.is_open() {
@@ -207,14 +217,18 @@ pub(super) fn prune(connection: &Connection, before: Millis, limit: usize) -> ru
 #[derive(Clone, Debug, PartialEq)]
 struct Moving {
     standing: Standing,
-    /// The serial under which it is out; 0 when it is not.
-    out: u64,
+    /// The serial under which it is out; 0 when it is not, [`PUT_OFF`] when it was put off.
+    out: i64,
     /// When it is due; 0 for now.
     due_at: Millis,
     settled_at: Option<Millis>,
 }
 
 impl Moving {
+    fn is_out(&self, handout: Handout) -> bool {
+        self.out == handout.serial.cast_signed()
+    }
+
     fn close(&mut self, now: Millis) {
         self.out = 0;
         self.due_at = 0;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::{mpsc, oneshot};
 
+use super::Survives;
 use super::opening::keep_log_on_close;
 
 /// How many jobs share a transaction at most.
@@ -45,6 +46,8 @@ pub(super) enum Command {
 pub(super) struct Writer {
     pub(super) connection: Connection,
     pub(super) commands: mpsc::Receiver<Command>,
+    /// The most that any commit has to survive.
+    pub(super) survives: Survives,
     /// The durability that the connection is set to.
     pub(super) durability: Durability,
     /// The file was found damaged while it was open.
@@ -106,7 +109,11 @@ impl Writer {
 
     /// Runs the jobs and commits. On an error nothing of them has happened.
     fn transact(&mut self, jobs: &mut [Box<dyn Job>]) -> rusqlite::Result<Vec<Result<(), Fault>>> {
-        let wanted = jobs.iter().map(|job| job.durability()).max().unwrap_or(Durability::Power);
+        let asked = jobs.iter().map(|job| job.durability()).max().unwrap_or(Durability::Power);
+        let wanted = match self.survives {
+            Survives::PowerCut => asked,
+            Survives::ProcessEnd => Durability::Process,
+        };
         let attempt = self.set_durability(wanted).and_then(|()| {
             execute(&self.connection, "BEGIN IMMEDIATE")?;
             let outcomes = jobs.iter_mut().map(|job| self.run_apart(job.as_mut())).collect::<rusqlite::Result<_>>()?;

@@ -48,11 +48,17 @@ pub(super) async fn dropped_deliveries_return(bus: &impl Bus) -> anyhow::Result<
     let mut subscription = bus.inbound().await?;
     let dropped_at = Instant::now();
     drop(next(&mut subscription).await?);
-    let [first, second] = messages;
-    same("the next one comes first", &seen(&next(&mut subscription).await?), &Seen::first(second.clone()))?;
-    let again = hold(&mut subscription, 2).await?;
-    same("both come back", &all_seen(&again), &vec![Seen::first(first), Seen::first(second)])?;
-    ensure!(dropped_at.elapsed() >= REDELIVERY_DELAY, "not at once: after {:?}", dropped_at.elapsed());
+    let [first, second] = messages.map(Seen::first);
+    let mut found = Vec::new();
+    for _ in 0..3 {
+        found.push(seen(&next(&mut subscription).await?));
+        let (is_back, elapsed) = (found.last() == Some(&first), dropped_at.elapsed());
+        ensure!(!is_back || elapsed >= REDELIVERY_DELAY, "it comes back too soon: after {elapsed:?}");
+    }
+    let next_first = [&second, &first, &second];
+    // Where so much time is gone already that it is due again, it does not have to wait.
+    let in_place = [&first, &second, &second];
+    ensure!(found.iter().eq(next_first) || found.iter().eq(in_place), "both come back: {found:#?}");
     Ok(())
 }
 
@@ -62,27 +68,34 @@ pub(super) async fn retries_wait(bus: &impl Bus) -> anyhow::Result<()> {
     for message in &messages {
         bus.publish_inbound(message.clone()).await?;
     }
-    let [first, second] = messages;
+    let [_, second] = messages;
     let mut subscription = bus.inbound().await?;
+    next(&mut subscription).await?.settle(Settle::RetryIn(Duration::MAX)).await?;
+    let other = next(&mut subscription).await?;
+    same("later messages overtake it", &seen(&other), &Seen::first(second.clone()))?;
     let asked_at = Instant::now();
-    next(&mut subscription).await?.settle(Settle::RetryIn(DELAY)).await?;
-    let other = next(&mut subscription).await?;
-    same("later messages overtake it", &seen(&other), &Seen::first(second))?;
+    other.settle(Settle::RetryIn(DELAY)).await?;
     let again = next(&mut subscription).await?;
-    same("it comes back", &seen(&again), &Seen::again(first.clone(), 2))?;
+    same("it comes back, and a long wait holds up nobody", &seen(&again), &Seen::again(second, 2))?;
     ensure!(asked_at.elapsed() >= DELAY, "not before it is due: after {:?}", asked_at.elapsed());
-    again.settle(Settle::RetryIn(Duration::MAX)).await?;
-    other.settle(Settle::RetryIn(Duration::ZERO)).await?;
-    let other = next(&mut subscription).await?;
-    same("a long wait holds up nobody", &other.attempt, &2)?;
-    other.ack().await?;
+    again.ack().await?;
     drop(subscription);
     bus.publish_inbound(said("marker")).await?;
     let mut subscription = bus.inbound().await?;
     let marker = next(&mut subscription).await?;
     same("a new consumer waits as well", &marker.message.content, &"marker".to_owned())?;
     marker.settle(Settle::PutOff(Duration::ZERO)).await?;
-    same("what was put off was not tried", &next(&mut subscription).await?.attempt, &marker.attempt)
+    let marker = next(&mut subscription).await?;
+    same("what was put off was not tried", &marker.attempt, &1)?;
+    marker.settle(Settle::PutOff(Duration::MAX)).await?;
+    let last = said("last");
+    bus.publish_inbound(last.clone()).await?;
+    same("what was put off is overtaken", &seen(&next(&mut subscription).await?), &Seen::first(last.clone()))?;
+    drop(subscription);
+    let mut subscription = bus.inbound().await?;
+    let again = hold(&mut subscription, 2).await?;
+    let expected = vec![Seen::first(marker.message.clone()), Seen::first(last)];
+    same("and due at once to the next consumer, in its place", &all_seen(&again), &expected)
 }
 
 pub(super) async fn attempts(bus: &impl Bus) -> anyhow::Result<()> {
