@@ -146,7 +146,10 @@ fn without_tags(line: &str, picture: impl Fn(&str) -> Option<MediaRef>) -> (Stri
         match tag.and_then(|(name, behind)| Some((picture(name.trim())?, behind))) {
             Some((shown, behind)) => {
                 found.push(shown);
-                // One of the two blanks around the tag goes with it.
+                // One of the two blanks around the tag goes with it, and none stands before a comma.
+                if behind.starts_with([',', '.', ';', ':', '!', '?']) {
+                    kept.truncate(kept.trim_end().len());
+                }
                 let is_apart = kept.is_empty() || kept.ends_with(' ');
                 rest = if is_apart { behind.strip_prefix(' ').unwrap_or(behind) } else { behind };
             }
@@ -198,9 +201,10 @@ mod tests {
         std::fs::write(folder.join("index.json"), index.to_string()).unwrap();
         let stickers = Stickers::in_folder(&folder);
         let (wave, happy) = (absolute.as_str(), "https://x.test/happy.gif");
-        let table: [(&str, &[&str], &str, &[&str]); 15] = [
+        let table: [(&str, &[&str], &str, &[&str]); 16] = [
             ("Hello [sticker:wave] there", &[], "Hello there", &[wave]),
             ("[sticker:wave] Hello", &[], "Hello", &[wave]),
+            ("Hello [sticker:wave], you", &[], "Hello, you", &[wave]),
             ("Hello [sticker:开心]", &[], "Hello", &[happy]),
             ("你好[sticker:开心]呀", &[], "你好呀", &[happy]),
             ("[sticker:wave]", &[], "", &[wave]),

@@ -127,6 +127,7 @@ impl Skills {
             _ if found.origin == SkillOrigin::BuiltIn => return Ok(Vec::new()),
             _ => Vec::new(),
         };
+        Lock::read(&self.settings().workspace)?;
         let Some(folder) = found.location.parent() else { return Ok(findings) };
         if findings.is_empty() {
             match Package::read_folder(folder) {
@@ -136,21 +137,14 @@ impl Skills {
                         let what = format!("its header calls it `{}`; the folder's name counts", package.name());
                         findings.push(Finding::remark(what));
                     }
-                    findings.extend(self.since_installation(found, &package)?);
+                    if self.has_changed(found) {
+                        findings.push(Finding::remark("changed since it was installed"));
+                    }
                 }
                 Err(error) => findings.push(Finding::error(error.to_string())),
             }
         }
         Ok(findings)
-    }
-
-    fn since_installation(&self, found: &Found, package: &Package) -> Result<Option<Finding>, SkillsError> {
-        let lock = match found.origin {
-            SkillOrigin::Workspace => Lock::read(&self.settings().workspace)?,
-            SkillOrigin::BuiltIn | SkillOrigin::Library => return Ok(None),
-        };
-        let changed = lock.get(&found.name).is_some_and(|pin| pin.digest != package.digest());
-        Ok(changed.then(|| Finding::remark("changed since it was installed")))
     }
 }
 

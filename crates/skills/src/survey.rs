@@ -14,7 +14,7 @@ use nanobot_skill::{Skill, SkillOrigin, SkillSource};
 
 use crate::built_in::{self, BUILT_IN};
 use crate::load::{Loaded, Refusal, SKILL_FILE, load, understand};
-use crate::lock::Lock;
+use crate::lock::{Lock, Pin};
 use crate::package::Package;
 
 /// Where skills are and what the configuration says about them.
@@ -144,14 +144,9 @@ impl Skills {
         let listed = self.settings.always.contains(&skill.name);
         let (granted, note) = match lock.get(&skill.name) {
             Some(pin) => {
-                let folder = self.settings.workspace.join(&skill.name);
-                let unchanged = Package::read_folder(&folder).is_ok_and(|package| package.digest() == pin.digest);
-                let note = if unchanged {
-                    "it asks to stand in every prompt, which was not agreed to; install it again to decide anew"
-                } else {
-                    "it changed since it was installed and is no longer in every prompt; look at it and install it again"
-                };
-                (unchanged && (pin.always || listed), note)
+                let note = "it asks to stand in every prompt, which was agreed to for other files than these; \
+                            look at it and install it again";
+                (is_unchanged(&self.settings.workspace.join(&skill.name), pin) && (pin.always || listed), note)
             }
             None => (listed, "it asks to stand in every prompt; list it in `skills.always` to allow that"),
         };
@@ -159,6 +154,14 @@ impl Skills {
             skill.always = false;
             found.notes.push(note.to_owned());
         }
+    }
+
+    /// Whether a skill of the workspace is another than the one that was installed.
+    #[must_use]
+    pub fn has_changed(&self, found: &Found) -> bool {
+        let lock = Lock::read(&self.settings.workspace).unwrap_or_default();
+        let pin = lock.get(&found.name).filter(|_| found.origin == SkillOrigin::Workspace);
+        pin.is_some_and(|pin| !is_unchanged(&self.settings.workspace.join(&found.name), pin))
     }
 
     fn tell(&self, path: &Path, remark: &str) {
@@ -200,6 +203,10 @@ impl SkillSource for Skills {
             })
             .collect()
     }
+}
+
+fn is_unchanged(folder: &Path, pin: &Pin) -> bool {
+    Package::read_folder(folder).is_ok_and(|package| package.digest() == pin.digest)
 }
 
 fn in_folder(root: &Path, origin: SkillOrigin) -> Vec<Found> {

@@ -320,7 +320,7 @@ fn only_a_person_lets_a_skill_of_the_workspace_into_every_prompt() {
     assert_eq!(standing(home.settings()), expected(false));
     assert_eq!(standing(listed), expected(false), "not even a listed one");
     let found = home.skills().survey().into_iter().find(|found| found.name == "pushy").unwrap();
-    assert!(found.notes.iter().any(|note| note.contains("changed since it was installed")), "{found:?}");
+    assert!(found.notes.iter().any(|note| note.contains("agreed to for other files")), "{found:?}");
     let findings: Vec<_> = skills.check("pushy").unwrap().into_iter().map(|finding| finding.what).collect();
     assert_eq!(findings, ["changed since it was installed"]);
 

@@ -2,7 +2,6 @@
 //!
 //! Replies are printed above the line that is being edited; what is typed while a turn runs steers it.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -63,17 +62,9 @@ fn banner(terminal: &Terminal) -> String {
     }
     lines.push(format!("🐈 nanobot {} · {}", env!("CARGO_PKG_VERSION"), terminal.model()));
     lines.extend(model_notice(terminal.model()));
-    lines.extend(created(terminal.created()));
+    lines.extend(terminal.created().iter().map(|path| format!("Created {}", path.display())));
     lines.push("/help lists commands; Ctrl-C stops a running turn; Ctrl-D leaves.".to_owned());
     lines.join("\n") + "\n\n"
-}
-
-/// What was made in the workspace, in one line.
-fn created(paths: &[PathBuf]) -> Option<String> {
-    let folder = paths.first()?.parent()?;
-    let names: Vec<String> =
-        paths.iter().map(|path| path.strip_prefix(folder).unwrap_or(path).display().to_string()).collect();
-    Some(format!("Created in {}: {}", folder.display(), names.join(", ")))
 }
 
 struct Conversation {
@@ -113,7 +104,7 @@ impl Conversation {
 
     fn show(&mut self, event: &TerminalEvent) {
         match event {
-            TerminalEvent::TurnEnd(_) => self.work.end(),
+            TerminalEvent::TurnEnd { .. } => self.work.end(),
             TerminalEvent::Reply { .. } => match self.commands.checked_sub(1) {
                 Some(commands) => self.commands = commands,
                 None => self.work.end(),

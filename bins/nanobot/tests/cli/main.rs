@@ -7,6 +7,8 @@
 )]
 
 mod basics;
+#[cfg(unix)]
+mod commands;
 mod configuration;
 mod conversation;
 mod faults;
@@ -17,6 +19,7 @@ mod models;
 #[cfg(unix)]
 mod prompt;
 mod replay;
+mod skills;
 #[cfg(unix)]
 mod subagents;
 mod support;

@@ -1,0 +1,196 @@
+//! `nanobot skills`: listed, shown, checked, installed, removed.
+//!
+//! Decision: what an installation brings along is shown before anything is written, and then a
+//! person says yes; where nobody can be asked, `--yes` is that word, and without it nothing happens.
+
+use std::io::{self, BufRead as _};
+use std::path::Path;
+use std::process::ExitCode;
+
+use nanobot_runtime::{
+    Change, Found, LoadOptions, Package, SkillOrigin, Skills, SkillsError, Standing, load, skills as skills_of,
+};
+
+use crate::arguments::SkillsCommand;
+use crate::failure::{FAILED, Failure, chain};
+use crate::output;
+
+/// How much of a description the list shows, in characters.
+const DESCRIPTION: usize = 100;
+
+/// Answers a question about skills, or changes which there are.
+///
+/// # Errors
+/// When there is no such skill, it cannot be used, or nobody agreed.
+pub(crate) fn skills(options: &LoadOptions, command: &SkillsCommand) -> Result<ExitCode, Failure> {
+    let skills = skills_of(&load(options)?)?;
+    match command {
+        SkillsCommand::List => list(&skills)?,
+        SkillsCommand::Show { name } => show(&skills, name)?,
+        SkillsCommand::Check { name } => return check(&skills, name.as_deref()),
+        SkillsCommand::Install { path, yes } => install(&skills, path, *yes)?,
+        SkillsCommand::Remove { name, yes } => remove(&skills, name, *yes)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(skills: &Skills) -> Result<(), Failure> {
+    let survey = skills.survey();
+    let width = survey.iter().map(|found| found.name.chars().count()).max().unwrap_or_default();
+    for found in &survey {
+        let name = output::harmless(&found.name);
+        let said = output::harmless(&standing(found));
+        output::line(&format!("{name:width$}  {:9}  {said}", found.origin.to_string()))?;
+        for note in notes(skills, found) {
+            output::line(&format!("{:width$}             ! {}", "", output::harmless(&note)))?;
+        }
+    }
+    Ok(())
+}
+
+/// What becomes of a skill, in words.
+fn standing(found: &Found) -> String {
+    match &found.standing {
+        Standing::InUse(skill) if !skill.is_available() => format!("not available: {}", one_line(&skill.requires())),
+        Standing::InUse(skill) if skill.always => format!("in every prompt: {}", one_line(&skill.description)),
+        Standing::InUse(skill) => one_line(&skill.description),
+        Standing::Hidden { by } => format!("hidden by the {by} skill of the same name"),
+        Standing::Disabled => "switched off".to_owned(),
+        Standing::Refused(why) => format!("refused: {}", one_line(why)),
+    }
+}
+
+/// Remarks about a skill, whether it changed included.
+fn notes(skills: &Skills, found: &Found) -> Vec<String> {
+    let changed = skills.has_changed(found).then(|| "changed since it was installed".to_owned());
+    found.notes.iter().cloned().chain(changed).collect()
+}
+
+fn one_line(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(DESCRIPTION) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or(&line)),
+        None => line,
+    }
+}
+
+fn show(skills: &Skills, name: &str) -> Result<(), Failure> {
+    let survey = skills.survey();
+    let named: Vec<&Found> = survey.iter().filter(|found| found.name == name).collect();
+    // The one that is used, else the first that there is.
+    let in_use = named.iter().find(|found| matches!(found.standing, Standing::InUse(_)));
+    let Some(found) = in_use.or(named.first()) else {
+        return Err(failed(&SkillsError::Unknown { name: name.to_owned() }));
+    };
+    let mut text = format!("{} ({})\n{}\n", found.name, found.origin, found.location.display());
+    text += &match &found.standing {
+        Standing::InUse(skill) => {
+            let state = match (skill.is_available(), skill.always) {
+                (false, _) => format!("not available: {}", skill.requires()),
+                (true, true) => "available, in every prompt".to_owned(),
+                (true, false) => format!("available; ${} in a message loads it", skill.name),
+            };
+            format!("{state}\n\n{}\n\n{}\n", skill.description, skill.body)
+        }
+        _ => format!("{}\n", standing(found)),
+    };
+    for note in &found.notes {
+        text += &format!("! {note}\n");
+    }
+    output::write(&output::harmless(&text))?;
+    Ok(())
+}
+
+fn check(skills: &Skills, name: Option<&str>) -> Result<ExitCode, Failure> {
+    let survey = skills.survey();
+    let wanted: Vec<&Found> = match name {
+        Some(name) => survey.iter().filter(|found| found.name == name).collect(),
+        None => survey.iter().filter(|found| found.origin != SkillOrigin::BuiltIn).collect(),
+    };
+    if let (Some(name), true) = (name, wanted.is_empty()) {
+        return Err(failed(&SkillsError::Unknown { name: name.to_owned() }));
+    }
+    let mut is_well = true;
+    for found in wanted {
+        let mut findings = skills.check_found(found).map_err(|error| failed(&error))?;
+        findings.sort_by_key(|finding| !finding.is_error);
+        let name = output::harmless(&found.name);
+        if findings.is_empty() {
+            output::line(&format!("{name}: fine"))?;
+        }
+        for finding in findings {
+            is_well = false;
+            let weight = if finding.is_error { "error" } else { "remark" };
+            output::line(&format!("{name}: {weight}: {}", output::harmless(&finding.what)))?;
+        }
+    }
+    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+fn install(skills: &Skills, path: &Path, yes: bool) -> Result<(), Failure> {
+    let package = Package::open(path).map_err(|error| failed(&error))?;
+    let plan = skills.plan(package).map_err(|error| failed(&error))?;
+    let what = match plan.change {
+        Change::New => "new",
+        Change::Same => "installed already, these same files",
+        Change::Replaces => "takes the place of the installed version",
+        Change::PinsInPlace => "in its place already; what it is now will be agreed to",
+    };
+    let mut text = format!("Skill {}: {what}\n  {}\n{}\n", plan.name, plan.digest, plan.capabilities);
+    if let Some(origin) = plan.hides {
+        text += &format!("  hides the {origin} skill of the same name\n");
+    }
+    for remark in &plan.remarks {
+        text += &format!("  remark: {remark}\n");
+    }
+    output::write(&output::harmless(&text))?;
+    agree(yes, &format!("Install {} with all of this?", plan.name))?;
+    let now = chrono::Local::now().fixed_offset();
+    let folder = skills.install(&plan, now).map_err(|error| failed(&error))?;
+    output::line(&format!("Installed: {}", folder.display()))?;
+    Ok(())
+}
+
+fn remove(skills: &Skills, name: &str, yes: bool) -> Result<(), Failure> {
+    let folder = skills.removable(name).map_err(|error| failed(&error))?;
+    agree(yes, &format!("Remove {} with all its files?", folder.display()))?;
+    let folder = skills.remove(name).map_err(|error| failed(&error))?;
+    output::line(&format!("Removed: {}", folder.display()))?;
+    Ok(())
+}
+
+/// Asks a person, unless the command line said yes.
+fn agree(yes: bool, question: &str) -> Result<(), Failure> {
+    if yes {
+        return Ok(());
+    }
+    if !output::is_interactive() {
+        return Err(Failure::new(
+            "nobody can be asked here, so nothing was changed",
+            "Say --yes when you agree to what is listed above.",
+        ));
+    }
+    output::write(&output::harmless(&format!("{question} [y/N] ")))?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    if ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
+        return Ok(());
+    }
+    Err(Failure::new("not agreed, so nothing was changed", "Say y, or --yes."))
+}
+
+fn failed(error: &SkillsError) -> Failure {
+    let remedy = match error {
+        SkillsError::Io { .. } => "Check that it is there, and that you may read it and write to the workspace.",
+        SkillsError::NotASkill { .. } => "Name the folder that holds the SKILL.md, or a .skill file made of it.",
+        SkillsError::Archive { .. } => "A .skill file is a zip archive of the skill's folder; make it anew.",
+        SkillsError::Unsafe { .. } => "Leave it out, or do not install this skill.",
+        SkillsError::TooLarge(_) => "Leave out what the skill does not need.",
+        SkillsError::Invalid { .. } => "Mend its SKILL.md; `nanobot skills show skill-creator` says how one looks.",
+        SkillsError::Taken { .. } => "Keep yours, or take it away by `nanobot skills remove NAME` first.",
+        SkillsError::Unknown { .. } => "`nanobot skills list` shows their names.",
+        SkillsError::NotOfWorkspace { .. } => "Switch it off instead: add its name to skills.disabled.",
+        SkillsError::Lock { .. } => "Mend that file, or delete it and install what it listed again.",
+    };
+    Failure::new(output::harmless(&chain(error)), remedy)
+}

@@ -1,0 +1,278 @@
+//! Skills, templates and stickers: what a person does with them, and what the model then sees.
+
+use std::io::{Cursor, Write as _};
+
+use nanobot_testkit::{ModelServer, Reply, ScriptedCall};
+use serde_json::json;
+use zip::write::SimpleFileOptions;
+
+use crate::support::{Home, assert_says};
+
+const RECEIPTS: &str =
+    "---\nname: receipts\ndescription: Sort receipts.\nalways: true\n---\nPut them into folders: https://x.test/how\n";
+
+fn archive(files: &[(&str, &str)]) -> Vec<u8> {
+    let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, content) in files {
+        writer.start_file(*name, SimpleFileOptions::default()).unwrap();
+        writer.write_all(content.as_bytes()).unwrap();
+    }
+    writer.finish().unwrap().into_inner()
+}
+
+/// The line of a list that begins with this name.
+fn line_of<'a>(list: &'a str, name: &str) -> &'a str {
+    list.lines().find(|line| line.split_whitespace().next() == Some(name)).unwrap_or_default()
+}
+
+#[tokio::test]
+async fn all_skills_are_listed_with_what_is_not_well() {
+    let home = Home::new();
+    home.configure(&json!({
+        "skills": {"libraryDirs": ["~/shared-skills"], "disabled": ["tmux"]},
+        "agents": {"defaults": {"disabledSkills": ["github"]}},
+    }));
+    home.write("workspace/skills/broken/SKILL.md", "---\nname: [unclosed\n---\nBody.");
+    home.write("workspace/skills/cron/SKILL.md", "---\nname: cron\ndescription: Mine.\n---\nBody.");
+    home.write("workspace/skills/pushy/SKILL.md", "---\nname: pushy\ndescription: Me!\nalways: true\n---\nBody.");
+    home.write("../shared-skills/shared/SKILL.md", "---\nname: shared\ndescription: Of all.\n---\nBody.");
+    let list = home.run(&["skills", "list"]).await;
+    assert_eq!((list.code, list.stderr.as_str()), (0, ""));
+    for (name, parts) in [
+        ("broken", &["workspace", "not available", "no YAML"][..]),
+        ("cron", &["workspace", "Mine."]),
+        ("github", &["built-in", "switched off"]),
+        ("memory", &["built-in", "in every prompt"]),
+        ("pushy", &["workspace", "Me!"]),
+        ("shared", &["library", "Of all."]),
+        ("skill-creator", &["built-in"]),
+        ("summarize", &["built-in"]),
+        ("tmux", &["built-in", "switched off"]),
+        ("weather", &["built-in"]),
+    ] {
+        assert_says(line_of(&list.stdout, name), parts);
+    }
+    assert_says(
+        &list.stdout,
+        &["hidden by the workspace skill of the same name", "! it asks to stand in every prompt"],
+    );
+
+    let shown = home.run(&["skills", "show", "cron"]).await;
+    assert_says(&shown.stdout, &["cron (workspace)", "$cron in a message loads it", "Mine.", "Body."]);
+    let unknown = home.run(&["skills", "show", "nothing"]).await;
+    assert_eq!((unknown.code, unknown.stdout.as_str()), (1, ""));
+    assert_says(&unknown.stderr, &["no skill `nothing`", "skills list"]);
+    let checked = home.run(&["skills", "check"]).await;
+    assert_eq!(checked.code, 1);
+    assert_says(&checked.stdout, &["broken: error: its header is no YAML", "cron: fine", "shared: fine"]);
+    assert_eq!(home.run(&["skills", "check", "memory"]).await.stdout, "memory: fine\n");
+}
+
+#[tokio::test]
+async fn a_skill_is_installed_with_consent_loses_its_place_when_it_changes_and_is_removed() {
+    let home = Home::new();
+    home.write("from/receipts/SKILL.md", RECEIPTS);
+    home.write("from/receipts/scripts/sort.py", "print()");
+    let from = home.path().join("from/receipts");
+    let from = from.to_str().unwrap();
+    let asked = home.run(&["skills", "install", from]).await;
+    assert_eq!(asked.code, 1, "nobody agreed");
+    let capabilities =
+        ["Skill receipts: new", "sha256:", "scripts/sort.py", "yes, it asks for that", "https://x.test/how"];
+    assert_says(&asked.stdout, &capabilities);
+    assert_says(&asked.stderr, &["nothing was changed", "--yes"]);
+    assert_eq!(home.names("workspace/skills"), Vec::<String>::new());
+
+    let installed = home.run(&["skills", "install", from, "--yes"]).await;
+    assert_eq!((installed.code, installed.stderr.as_str()), (0, ""));
+    assert_says(&installed.stdout, &capabilities);
+    assert_eq!(home.names("workspace/skills"), [".lock.json", "receipts"]);
+    let line = |list: &str| line_of(list, "receipts").to_owned();
+    assert_says(&line(&home.run(&["skills", "list"]).await.stdout), &["in every prompt: Sort receipts."]);
+    assert_eq!(home.run(&["skills", "check"]).await.stdout, "receipts: fine\n");
+
+    home.write("workspace/skills/receipts/scripts/sort.py", "import os");
+    let list = home.run(&["skills", "list"]).await.stdout;
+    assert!(!line(&list).contains("in every prompt"), "{list}");
+    assert_says(&list, &["! changed since it was installed", "look at it and install it again"]);
+    let checked = home.run(&["skills", "check", "receipts"]).await;
+    assert_eq!((checked.code, checked.stdout.as_str()), (1, "receipts: remark: changed since it was installed\n"));
+    let refused = home.run(&["skills", "install", from, "--yes"]).await;
+    assert_eq!(refused.code, 1);
+    assert_says(&refused.stderr, &["changes of its own"]);
+    let in_place = home.workspace().join("skills/receipts");
+    let again = home.run(&["skills", "install", in_place.to_str().unwrap(), "--yes"]).await;
+    assert_eq!(again.code, 0, "{}", again.stderr);
+    assert_says(&line(&home.run(&["skills", "list"]).await.stdout), &["in every prompt"]);
+
+    assert_eq!(home.run(&["skills", "remove", "receipts"]).await.code, 1, "nobody agreed");
+    let removed = home.run(&["skills", "remove", "receipts", "--yes"]).await;
+    assert_eq!(removed.code, 0, "{}", removed.stderr);
+    assert_eq!(home.names("workspace/skills"), [".lock.json"]);
+    let built_in = home.run(&["skills", "remove", "weather", "--yes"]).await;
+    assert_eq!(built_in.code, 1);
+    assert_says(&built_in.stderr, &["built-in", "skills.disabled"]);
+}
+
+#[tokio::test]
+async fn archives_are_installed_and_those_that_reach_out_are_refused() {
+    let home = Home::new();
+    let file = |name: &str, files: &[(&str, &str)]| {
+        let path = home.path().join(name);
+        std::fs::create_dir_all(home.path()).unwrap();
+        std::fs::write(&path, archive(files)).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let good = file("receipts.skill", &[("receipts/SKILL.md", RECEIPTS), ("receipts/references/a.md", "A")]);
+    let evil = file("evil.skill", &[("evil/SKILL.md", RECEIPTS), ("evil/../../../evil.txt", "x")]);
+    let refused = home.run(&["skills", "install", &evil, "--yes"]).await;
+    assert_eq!(refused.code, 1);
+    assert_says(&refused.stderr, &["evil/../../../evil.txt", "leads out of the skill"]);
+    assert_eq!(home.names("workspace/skills"), Vec::<String>::new());
+    let installed = home.run(&["skills", "install", &good, "--yes"]).await;
+    assert_eq!(installed.code, 0, "{}", installed.stderr);
+    assert_eq!(home.names("workspace/skills/receipts/references"), ["a.md"]);
+}
+
+#[tokio::test]
+async fn the_model_sees_skills_reads_built_in_ones_and_changes_none_of_ours() {
+    let library = "../library/skills/weather/SKILL.md";
+    let lock = "skills/.lock.json";
+    let write = |path: &str| ScriptedCall::new("write_file", &json!({"path": path, "content": "x"}));
+    let model = ModelServer::scripted([
+        Reply::calls([ScriptedCall::new("read_file", &json!({"path": library})), write(library), write(lock)]),
+        Reply::text("Read."),
+        Reply::text("Sorted."),
+        Reply::text("Five."),
+    ])
+    .await
+    .unwrap();
+    // Not even where tools may go everywhere.
+    let home = Home::new();
+    home.configure(&json!({
+        "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
+        "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
+        "tools": {"restrictToWorkspace": false},
+    }));
+    home.write("workspace/skills/receipts/SKILL.md", RECEIPTS);
+    let input = b"what can you do?\nsort these by $receipts\nthat is $5, $HOME and $nothing\n/skill receipts\n";
+    let run = home.run_with_input(&["agent"], input).await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_says(&run.stdout, &["Read.", "Sorted.", "Five.", "receipts (workspace)", "Put them into folders"]);
+    assert_eq!(model.violations(), Vec::<String>::new());
+
+    let requests = model.requests();
+    let system = requests[0].system();
+    assert_says(
+        &system,
+        &[
+            "# Active Skills\n\n### Skill: memory\n",
+            "<name>receipts</name>",
+            "<description>Sort receipts.</description>",
+        ],
+    );
+    assert_says(&system, &["library/skills/weather/SKILL.md</location>"]);
+    assert!(!system.contains("### Skill: receipts"), "nobody agreed to that: {system}");
+    let results = requests[1].tool_results();
+    assert_says(&results[0], &["open-meteo"]);
+    for refused in &results[1..] {
+        assert!(refused.starts_with("Error"), "{refused}");
+    }
+    assert!(!home.path().join("workspace/skills/.lock.json").exists());
+
+    let named = requests[2].last_user_text();
+    assert_says(
+        &named,
+        &["sort these by $receipts", "[Skill receipts, named in this message", "Put them into folders"],
+    );
+    let unnamed = requests[3].last_user_text();
+    assert!(unnamed.contains("$HOME and $nothing") && !unnamed.contains("[Skill"), "{unnamed}");
+    let (before, after) = (requests[2].prompt(), requests[3].prompt());
+    assert_eq!(before[..], after[..before.len()], "what was sent is sent again");
+}
+
+#[tokio::test]
+async fn templates_are_made_where_they_are_missing_and_never_over_what_is_there() {
+    let home = Home::new();
+    let onboarded = home.run(&["onboard"]).await;
+    assert_eq!(onboarded.code, 0, "{}", onboarded.stderr);
+    let files =
+        ["AGENTS.md", "SOUL.md", "USER.md", "TOOLS.md", "HEARTBEAT.md", "memory/MEMORY.md", "memory/HISTORY.md"];
+    for file in files {
+        let path = home.workspace().join(file);
+        assert!(path.is_file(), "{file}");
+        assert_says(&onboarded.stdout, &[&format!("Created {}\n", path.display())]);
+    }
+    assert!(home.workspace().join("skills").is_dir());
+    assert_eq!(home.read("workspace/memory/HISTORY.md"), "");
+
+    home.write("workspace/SOUL.md", "Mine.");
+    std::fs::remove_file(home.workspace().join("TOOLS.md")).unwrap();
+    let again = home.run(&["onboard", "--refresh"]).await;
+    let created: Vec<&str> = again.stdout.lines().filter(|line| line.contains("Created")).collect();
+    assert_eq!(created, [format!("  Created {}", home.workspace().join("TOOLS.md").display())]);
+    assert_eq!(home.read("workspace/SOUL.md"), "Mine.");
+
+    std::fs::remove_file(home.workspace().join("USER.md")).unwrap();
+    let asked = home.run(&["agent", "--demo", "-m", "hello"]).await;
+    assert_eq!(asked.code, 0, "{}", asked.stderr);
+    assert!(home.workspace().join("USER.md").is_file(), "a deleted template comes back");
+    assert_eq!(home.read("workspace/SOUL.md"), "Mine.");
+}
+
+#[cfg(unix)]
+mod through_the_gateway {
+    use nanobot_testkit::{ReservedPort, WebSocketClient};
+    use nix::sys::signal::Signal;
+
+    use super::*;
+    use crate::gateway::Running;
+
+    #[tokio::test]
+    async fn stickers_arrive_as_pictures_and_skills_can_be_asked_for() {
+        let port = ReservedPort::new().unwrap();
+        let model = ModelServer::scripted([
+            Reply::call("message", &json!({"content": "First", "media": ["[sticker:wave]"]})),
+            Reply::text("done"),
+            Reply::text("Hello [sticker:wave], [sticker:nobody]"),
+        ])
+        .await
+        .unwrap();
+        let home = Home::new();
+        home.configure(&json!({
+            "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
+            "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
+            "channels": {"websocket": {
+                "enabled": true, "port": port.number(), "websocketRequiresToken": false, "allowFrom": ["*"],
+            }},
+        }));
+        home.write("workspace/stickers/index.json", r#"{"wave": "wave.png"}"#);
+        home.write("workspace/stickers/wave.png", "png");
+        let gateway = Running::start(&home).await;
+        let mut client =
+            WebSocketClient::connect_soon(&format!("ws://{}/?client_id=me", port.address())).await.unwrap();
+        client.receive_until("ready").await.unwrap();
+        let wave = home.workspace().canonicalize().unwrap().join("stickers/wave.png");
+        let wave = wave.to_str().unwrap();
+        for (said, text, media) in [
+            ("by the tool", "First", Some(wave)),
+            ("by the reply", "Hello, [sticker:nobody]", Some(wave)),
+            ("/skill weather", "weather (built-in): Current weather and forecasts", None),
+        ] {
+            client.send_text(said).await.unwrap();
+            let message = loop {
+                let event = client.receive().await.unwrap();
+                if event["event"] == "message" && event["kind"] == "final" {
+                    break event;
+                }
+            };
+            assert_says(message["text"].as_str().unwrap(), &[text]);
+            assert_eq!(message["media"][0]["location"].as_str(), media, "{said}: {message}");
+        }
+        gateway.signal(Signal::SIGTERM);
+        let (rest, code) = gateway.end().await;
+        assert_eq!(code, Some(0), "{rest}");
+        assert_says(&rest, &[&format!("Created {}\n", home.workspace().join("AGENTS.md").display())]);
+        assert_says(&home.read("logs/gateway.log"), &["a sticker is not known", "nobody"]);
+    }
+}
