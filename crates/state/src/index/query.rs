@@ -2,8 +2,9 @@
 //!
 //! Decision: all words first. Only where that finds next to nothing the most frequent word is left
 //! out, then the next, so that a rare word decides and a misremembered one does not. BM25 orders
-//! what is found. Of a word that is nearly everywhere the newest places are weighed and the others
-//! are not: they could not be told apart anyway.
+//! what is found. Words that are nearly everywhere tell nothing: of such words alone the newest
+//! places are shown, and beside others few of them are looked at, because weighing them is what
+//! takes time.
 
 use std::path::PathBuf;
 
@@ -17,7 +18,9 @@ use super::lines::Form;
 use super::terms::Term;
 
 /// Places that are weighed.
-const WEIGHED: usize = 2_000;
+const WEIGHED: usize = 1_000;
+/// Words that are in more places than are weighed, of one query.
+const MOST_COMMON: usize = 3;
 /// With so many places, nothing is left out of what was asked.
 const ENOUGH: usize = 3;
 /// Places beyond those that are wanted, for those that say the same.
@@ -81,21 +84,21 @@ pub(crate) fn places(
     within: &Within,
     limit: usize,
 ) -> rusqlite::Result<Vec<Place>> {
-    let mut counted = Vec::new();
+    let mut asked = Vec::new();
     for term in terms {
-        let count = count(connection, family, term)?;
-        if count > 0 {
-            counted.push((count, term));
+        let asked_for = counted(connection, family, term)?;
+        if asked_for.count > 0 {
+            asked.push(asked_for);
         }
     }
-    counted.sort_by_key(|(count, _)| *count);
-    let terms: Vec<&Term> = counted.into_iter().map(|(_, term)| term).collect();
-    let together = (1..=terms.len()).rev().filter_map(|count| terms.get(..count));
-    let alone = terms.iter().skip(1).map(std::slice::from_ref);
+    asked.sort_by_key(|asked| asked.count);
+    asked.truncate(asked.iter().filter(|asked| !asked.is_common()).count() + MOST_COMMON);
+    let together = (1..=asked.len()).rev().filter_map(|count| asked.get(..count));
+    let alone = asked.iter().skip(1).map(std::slice::from_ref);
     let mut found: Vec<(i64, Place)> = Vec::new();
-    for asked in together.chain(alone) {
-        let worth = WORTH * asked.len() as f64;
-        for (id, place) in matching(connection, family, asked, within, limit.saturating_mul(SPARE))? {
+    for words in together.chain(alone) {
+        let worth = WORTH * words.len() as f64;
+        for (id, place) in matching(connection, family, words, within, limit.saturating_mul(SPARE))? {
             if found.iter().all(|(known, _)| *known != id) {
                 found.push((id, Place { score: place.score + worth, ..place }));
             }
@@ -107,26 +110,52 @@ pub(crate) fn places(
     Ok(found.into_iter().map(|(_, place)| place).collect())
 }
 
-/// In how many places a word is, counted up to what is weighed.
-fn count(connection: &Connection, family: Family, term: &Term) -> rusqlite::Result<i64> {
-    let sql = family.sql("SELECT count(*) FROM (SELECT 1 FROM $_words WHERE $_words MATCH ?1 LIMIT ?2)");
-    let limit = i64::try_from(WEIGHED).unwrap_or(i64::MAX).saturating_add(1);
-    connection.prepare_cached(&sql)?.query_row((&term.expression, limit), |row| row.get(0))
+/// A word that is somewhere.
+struct Asked<'a> {
+    /// In how many places, counted up to one more than are weighed.
+    count: usize,
+    expression: &'a str,
+}
+
+impl Asked<'_> {
+    fn is_common(&self) -> bool {
+        self.count > WEIGHED
+    }
+}
+
+/// In how many places a word is. Where it is nearly everywhere by itself, what begins with it is
+/// not looked for.
+fn counted<'a>(connection: &Connection, family: Family, term: &'a Term) -> rusqlite::Result<Asked<'a>> {
+    let sql =
+        family.sql(&format!("SELECT count(*) FROM (SELECT 1 FROM $_words WHERE $_words MATCH ?1 LIMIT {WEIGHED} + 1)"));
+    let mut select = connection.prepare_cached(&sql)?;
+    let mut count = |expression: &'a str| {
+        let count: i64 = select.query_row([expression], |row| row.get(0))?;
+        Ok::<_, rusqlite::Error>(Asked { count: usize::try_from(count).unwrap_or(0), expression })
+    };
+    if let Some(exact) = &term.exact {
+        let exact = count(exact)?;
+        if exact.is_common() {
+            return Ok(exact);
+        }
+    }
+    count(&term.expression)
 }
 
 fn matching(
     connection: &Connection,
     family: Family,
-    terms: &[&Term],
+    words: &[Asked<'_>],
     within: &Within,
     limit: usize,
 ) -> rusqlite::Result<Vec<(i64, Place)>> {
-    let expression: Vec<&str> = terms.iter().map(|term| term.expression.as_str()).collect();
+    let expression: Vec<&str> = words.iter().map(|asked| asked.expression).collect();
+    let score = if words.iter().all(Asked::is_common) { "0.0" } else { "bm25($_words)" };
     let (condition, values) = within.condition();
     let sql = family.sql(&format!(
         "SELECT id, folder, name, session, line, seq, start, length, score FROM (
              SELECT piece.id, source.folder, source.name, source.session, piece.line, piece.seq, piece.start,
-                    piece.length, bm25($_words) AS score
+                    piece.length, {score} AS score
              FROM $_words
              CROSS JOIN $_piece AS piece ON piece.id = $_words.rowid
              CROSS JOIN $_source AS source ON source.id = piece.source

@@ -49,29 +49,42 @@ fn pairs<'a>(run: &'a str, mut each: impl FnMut(&'a str)) {
 pub(crate) struct Term {
     /// In the language of FTS5.
     pub(crate) expression: String,
+    /// The same for the word alone, where [`Self::expression`] asks for all that begins with it.
+    pub(crate) exact: Option<String>,
     /// As it was written, in small letters: to be looked for in excerpts.
     pub(crate) text: String,
+}
+
+impl Term {
+    /// A word and what begins with it. Quoted words hold no operators; they hold no quotes either.
+    fn beginning(text: &str) -> Self {
+        let exact = format!("\"{text}\"");
+        Self { expression: format!("{exact}*"), exact: Some(exact), text: text.to_lowercase() }
+    }
+
+    /// A word, or words behind each other.
+    fn phrase(words: &str, text: &str) -> Self {
+        Self { expression: format!("\"{words}\""), exact: None, text: text.to_lowercase() }
+    }
 }
 
 /// The terms of a query, each once; none when it asks for nothing.
 pub(crate) fn asked(query: &str) -> Vec<Term> {
     let mut terms: Vec<Term> = Vec::new();
     for run in runs(query) {
-        let (text, expression) = match run {
-            // Quoted words hold no operators; they hold no quotes either. One or two letters are
-            // the beginning of too much.
-            Run::Word(word) if word.chars().nth(2).is_none() => (word, format!("\"{word}\"")),
-            Run::Word(word) => (word, format!("\"{word}\"*")),
-            Run::Pairs(run) if run.chars().nth(1).is_none() => (run, format!("\"{run}\"*")),
+        let term = match run {
+            // One or two letters are the beginning of too much.
+            Run::Word(word) if word.chars().nth(2).is_none() => Term::phrase(word, word),
+            Run::Word(word) => Term::beginning(word),
+            Run::Pairs(run) if run.chars().nth(1).is_none() => Term::beginning(run),
             Run::Pairs(run) => {
                 let mut phrase = Vec::new();
                 pairs(run, |pair| phrase.push(pair));
                 // The character that stands alone does so only at the end of the run in the text.
                 phrase.pop();
-                (run, format!("\"{}\"", phrase.join(" ")))
+                Term::phrase(&phrase.join(" "), run)
             }
         };
-        let term = Term { expression, text: text.to_lowercase() };
         if terms.len() < MOST_TERMS && !terms.contains(&term) {
             terms.push(term);
         }
