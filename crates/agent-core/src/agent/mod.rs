@@ -20,7 +20,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use nanobot_bus::EventFeed;
-use nanobot_context::{Calibrator, ContextBuilder, SessionFacts, estimate_message, estimate_tokens, estimate_tools, runtime_block, zone_label};
+use nanobot_context::{
+    Calibrator, ContextBuilder, SessionFacts, estimate_message, estimate_tokens, estimate_tools, runtime_block,
+    zone_label,
+};
 use nanobot_provider::ProviderRouter;
 use nanobot_session::{Entry, MessageEntry, ReadFrom, Seq, SessionStore, TurnEnd, TurnOutcome as EndedAs};
 use nanobot_tool::Registry;
@@ -29,14 +32,15 @@ use nanobot_types::{
 };
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 pub use context_report::{ContextPart, ContextReport};
 pub use direct::DirectRequest;
 pub(crate) use direct::NoSteering;
 pub use usage::UsageReport;
 
-use crate::engine::{Progress, Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnOutcome, TurnResult};
 use crate::consolidation::{ConsolidationSettings, Consolidator, ConsolidatorParts, Size};
+use crate::engine::{Progress, Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnOutcome, TurnResult};
 use crate::prefix::{LogFacts, PrefixWatch};
 use crate::{AgentError, Observer, Subagents};
 pub(crate) use locks::KeyedLocks;
@@ -83,7 +87,14 @@ pub struct AgentSettings {
 
 impl Default for AgentSettings {
     fn default() -> Self {
-        Self { options: TurnOptions::default(), max_concurrent_turns: 32, model: ModelId::from(""), consolidation: ConsolidationSettings::default(), results_folder: None, calibration_file: None }
+        Self {
+            options: TurnOptions::default(),
+            max_concurrent_turns: 32,
+            model: ModelId::from(""),
+            consolidation: ConsolidationSettings::default(),
+            results_folder: None,
+            calibration_file: None,
+        }
     }
 }
 
@@ -206,6 +217,12 @@ impl Agent {
     /// [`AgentError::Session`] when the journal failed and [`AgentError::Interrupted`] when the
     /// program goes down; in both cases the same request goes on with the turn later.
     pub async fn run_turn(&self, request: TurnRequest<'_>) -> Result<TurnReport, AgentError> {
+        let TurnFacts { session, channel, .. } = &request.facts;
+        let span = tracing::info_span!("turn", %session, trace = %request.trace, %channel);
+        self.turn(request).instrument(span).await
+    }
+
+    async fn turn(&self, request: TurnRequest<'_>) -> Result<TurnReport, AgentError> {
         let session = request.facts.session.clone();
         let _owner = self.locks.lock(&session).await;
         let Ok(_permit) = self.permits.acquire().await else { return Err(AgentError::Interrupted) };

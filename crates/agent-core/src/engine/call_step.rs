@@ -7,6 +7,7 @@ use nanobot_bus::EventFeed;
 use nanobot_tool::{Registry, ToolContext};
 use nanobot_types::{Effect, Event, ToolCall, ToolResult, TraceId};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use super::result_file::ResultFiles;
 use super::{TurnFacts, TurnOptions};
@@ -49,7 +50,8 @@ impl CallStep<'_> {
             return Some(UNKNOWN_OUTCOME.to_owned());
         }
         let started = Instant::now();
-        let result = self.registry.run(call, &self.context(place, call)).await;
+        let span = tracing::info_span!("tool", tool = %call.name);
+        let result = self.registry.run(call, &self.context(place, call)).instrument(span).await;
         let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::debug!(trace = %self.trace, tool = %call.name, success = result.success, elapsed_ms, "tool finished");
         self.events.send(Event::ToolFinished {
