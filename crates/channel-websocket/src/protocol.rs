@@ -184,7 +184,7 @@ impl<'a> MessageEvent<'a> {
                 OutboundKind::Final
                 | OutboundKind::Delta { .. }
                 | OutboundKind::StreamEnd { .. }
-                | OutboundKind::TurnEnd => "final",
+                | OutboundKind::TurnEnd { .. } => "final",
             },
             text: &part.text,
             part: part.index.saturating_add(1),

@@ -119,7 +119,7 @@ impl OutboundWorker {
                 OutboundKind::Progress => settings.delivery.send_progress,
                 OutboundKind::ToolHint => settings.delivery.send_tool_hints,
                 OutboundKind::Delta { .. } | OutboundKind::StreamEnd { .. } => self.channel.drafts().is_some(),
-                OutboundKind::TurnEnd => {
+                OutboundKind::TurnEnd { .. } => {
                     self.typing.stop(&message.chat_id, &message.delivery);
                     self.channel.turn_ends().is_some()
                 }
@@ -133,7 +133,7 @@ impl OutboundWorker {
             match (&message.kind, self.channel.drafts(), self.channel.turn_ends()) {
                 (OutboundKind::Delta { .. }, Some(drafts), _) => drafts.append(message).await,
                 (OutboundKind::StreamEnd { .. }, Some(drafts), _) => drafts.close(message).await,
-                (OutboundKind::TurnEnd, _, Some(ends)) => ends.ended(message).await,
+                (OutboundKind::TurnEnd { .. }, _, Some(ends)) => ends.ended(message).await,
                 _ => {
                     for part in self.parts(&Arc::new(self.stickers.resolve(message).await)) {
                         self.channel.send(&part).await?;

@@ -10,6 +10,8 @@ use nanobot_bus::{EntryState, LedgerEntry, LedgerFilter, Queue};
 use nanobot_types::{MessageId, OutboundKind, OutboundMessage, TraceId};
 use serde::{Deserialize, Serialize};
 
+use crate::CutError;
+
 /// The longest line of a client, in bytes.
 pub(crate) const REQUEST_LIMIT: usize = 1 << 20;
 /// The longest line of a gateway, in bytes.
@@ -44,6 +46,22 @@ pub enum Request {
     InboxDiscard {
         /// Its id.
         entry: String,
+    },
+    /// Copies a conversation: [`Answer::Copied`].
+    SessionFork {
+        /// Its key.
+        session: String,
+        /// Up to this message, otherwise everything.
+        at: Option<u64>,
+        /// The key of the copy, otherwise the first free one.
+        to: Option<String>,
+    },
+    /// Goes back in a conversation that no turn is at work in: [`Answer::Done`].
+    SessionRewind {
+        /// Its key.
+        session: String,
+        /// The last message that stands.
+        to: u64,
     },
     /// Says something in a session. No answer of its own unless it is refused; from now on this
     /// connection gets the session's events.
@@ -81,6 +99,13 @@ pub enum Answer {
         /// Its state.
         state: EntryState,
     },
+    /// A conversation was copied.
+    Copied {
+        /// The key of the copy.
+        session: String,
+    },
+    /// A conversation was not cut: why, for a program to tell apart.
+    NotCut(CutError),
     /// It was not done.
     Refused {
         /// Why.
@@ -127,7 +152,13 @@ pub enum TerminalEvent {
     /// Which tools run.
     ToolHint(String),
     /// The turn of this name is over, whether or not it said anything. Nothing to show.
-    TurnEnd(TraceId),
+    TurnEnd {
+        /// The turn.
+        turn: TraceId,
+        /// How many subagents of the session are not done with.
+        #[serde(default)]
+        unfinished: u32,
+    },
     /// A whole reply.
     Reply {
         /// Its Markdown.
@@ -147,7 +178,7 @@ impl From<OutboundMessage> for TerminalEvent {
             OutboundKind::StreamEnd { resuming, .. } => Self::StreamEnd { resuming },
             OutboundKind::Progress => Self::Progress(text),
             OutboundKind::ToolHint => Self::ToolHint(text),
-            OutboundKind::TurnEnd => Self::TurnEnd(message.key.turn),
+            OutboundKind::TurnEnd { unfinished } => Self::TurnEnd { turn: message.key.turn, unfinished },
             OutboundKind::Final => Self::Reply { text, streamed: message.completes.is_some(), ok: true },
             OutboundKind::Notice => Self::Reply { text, streamed: false, ok: false },
         }

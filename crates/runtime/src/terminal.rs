@@ -59,6 +59,8 @@ pub struct Terminal {
     options: TerminalOptions,
     /// The turn that answers what was said last.
     said: Option<TraceId>,
+    /// Subagents that were not done with when a turn ended last.
+    unfinished: u32,
     /// A restart was promised.
     is_restarting: bool,
     /// The conversation that takes the place of this one.
@@ -144,6 +146,7 @@ impl Terminal {
             talk,
             options,
             said: None,
+            unfinished: 0,
             is_restarting: false,
             again: None,
             kept: VecDeque::new(),
@@ -201,8 +204,23 @@ impl Terminal {
                 None => self.next_of_all().await,
             };
             match next {
-                Some(TerminalEvent::TurnEnd(turn)) if self.said.as_ref() != Some(&turn) => {}
+                Some(TerminalEvent::TurnEnd { turn, .. }) if self.said.as_ref() != Some(&turn) => {}
                 other => return other,
+            }
+        }
+    }
+
+    /// The next thing to show while subagents of this conversation are not done with; `None` when
+    /// none is left, or the assistant ended. Cancel-safe.
+    pub async fn next_unfinished(&mut self) -> Option<TerminalEvent> {
+        loop {
+            let event = match self.kept.pop_front() {
+                Some(kept) => kept,
+                None if self.unfinished > 0 => self.next_of_all().await?,
+                None => return None,
+            };
+            if !matches!(event, TerminalEvent::TurnEnd { .. }) {
+                return Some(event);
             }
         }
     }
@@ -235,6 +253,9 @@ impl Terminal {
             };
             match event {
                 Some(event) => {
+                    if let TerminalEvent::TurnEnd { unfinished, .. } = event {
+                        self.unfinished = unfinished;
+                    }
                     self.is_restarting |=
                         matches!(&event, TerminalEvent::Reply { text, ok: true, .. } if text == RESTARTING);
                     return Some(event);

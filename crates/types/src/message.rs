@@ -183,7 +183,11 @@ pub enum OutboundKind {
     },
     /// The turn is over, whether or not it said anything; its key names it. Nothing to show.
     /// Lossy, and behind everything the turn said.
-    TurnEnd,
+    TurnEnd {
+        /// How many subagents of the session are not done with: their results are still to come.
+        #[serde(default)]
+        unfinished: u32,
+    },
     /// Something the assistant says on its own behalf: an error, a restart, a limit.
     Notice,
 }

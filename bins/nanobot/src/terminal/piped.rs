@@ -60,10 +60,17 @@ async fn exchange(terminal: &mut Terminal, lines: &mut mpsc::Receiver<String>) -
             continue;
         }
         if is_farewell(&line) {
-            break;
+            return Ok(code);
         }
         terminal.say(&line).await?;
         if !print_replies(terminal, &mut view, is_command(&line)).await? {
+            code = ExitCode::from(FAILED);
+        }
+    }
+    // What subagents find out is still told.
+    while let Some(event) = terminal.next_unfinished().await {
+        print(&mut view, &event)?;
+        if matches!(event, TerminalEvent::Reply { ok: false, .. }) {
             code = ExitCode::from(FAILED);
         }
     }
@@ -75,18 +82,23 @@ async fn exchange(terminal: &mut Terminal, lines: &mut mpsc::Receiver<String>) -
 async fn print_replies(terminal: &mut Terminal, view: &mut View, is_command: bool) -> Result<bool, Failure> {
     loop {
         let event = terminal.next().await.ok_or_else(ended)?;
-        for piece in view.show(&event) {
-            match piece {
-                Piece::Reply(text) => output::write(&text)?,
-                Piece::Note(text) => output::note(text.trim_end()),
-            }
-        }
+        print(view, &event)?;
         match event {
-            TerminalEvent::TurnEnd(_) => return Ok(true),
+            TerminalEvent::TurnEnd { .. } => return Ok(true),
             TerminalEvent::Reply { ok, .. } if is_command || !ok => return Ok(ok),
             _ => {}
         }
     }
+}
+
+fn print(view: &mut View, event: &TerminalEvent) -> Result<(), Failure> {
+    for piece in view.show(event) {
+        match piece {
+            Piece::Reply(text) => output::write(&text)?,
+            Piece::Note(text) => output::note(text.trim_end()),
+        }
+    }
+    Ok(())
 }
 
 /// The lines of standard input, read when they are wanted. What is not UTF-8 is replaced.

@@ -60,7 +60,7 @@ impl View {
                 self.end_run()
             }
             TerminalEvent::Progress(text) if self.is_shown(text) => Vec::new(),
-            TerminalEvent::TurnEnd(_) => Vec::new(),
+            TerminalEvent::TurnEnd { .. } => Vec::new(),
             TerminalEvent::Progress(text) | TerminalEvent::ToolHint(text) => {
                 let mut pieces = self.end_run();
                 pieces.push(Piece::Note(self.note(text)));

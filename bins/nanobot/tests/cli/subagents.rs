@@ -32,10 +32,10 @@ fn results(request: &ModelRequest) -> usize {
     messages(request).iter().filter(|message| message["role"] == "tool").count()
 }
 
-/// A model that gives a task away and passes the result on. Its subagent lists the workspace, waits
-/// for the gate, and answers.
-async fn model(gate: &Gate) -> ModelServer {
-    let gate = gate.clone();
+/// A model that gives a task away, opens this gate, and passes the result on. Its subagent lists the
+/// workspace, waits for that gate, and answers.
+async fn model(gate: &Gate, opened: &Gate) -> ModelServer {
+    let (gate, opened) = (gate.clone(), opened.clone());
     let answer = move |request: &ModelRequest| match (is_subagent(request), results(request)) {
         (true, 0) => Reply::call("list_dir", &json!({"path": "."})),
         (true, _) => Reply::text("It is 42.").after(&gate),
@@ -44,7 +44,11 @@ async fn model(gate: &Gate) -> ModelServer {
             match results(request) {
                 _ if last.starts_with("[Subagent 'number' completed]") => Reply::text("The number is 42."),
                 0 => Reply::call("spawn", &json!({"task": "find the number", "label": "number"})),
-                _ => Reply::text("I gave it away."),
+                _ => {
+                    // From here on this turn takes nothing more in.
+                    opened.open();
+                    Reply::text("I gave it away.")
+                }
             }
         }
     };
@@ -77,8 +81,7 @@ fn sessions_of_subagents(home: &Home) -> Vec<String> {
 #[tokio::test]
 async fn a_question_ends_when_its_subagents_have() {
     let gate = Gate::new();
-    gate.open();
-    let model = model(&gate).await;
+    let model = model(&gate, &gate).await;
     let home = home(&model, &json!({}));
     let asked = home.run(&["agent", "-m", "ask somebody"]).await;
     assert_eq!(asked.code, 0, "{}", asked.stderr);
@@ -95,9 +98,26 @@ async fn a_question_ends_when_its_subagents_have() {
 }
 
 #[tokio::test]
+async fn a_pipe_and_a_gateway_tell_results_too() {
+    let gate = Gate::new();
+    let model = model(&gate, &gate).await;
+    let home = home(&model, &json!({}));
+    let told = "I gave it away.\nThe number is 42.\n";
+    let piped = home.run_with_input(&["agent"], b"ask somebody\n").await;
+    assert_eq!((piped.code, piped.stdout.as_str()), (0, told), "{}", piped.stderr);
+    let gateway = Running::start(&home).await;
+    let asked = home.run(&["agent", "-s", "one", "-m", "ask somebody"]).await;
+    assert_eq!((asked.code, asked.stdout.as_str()), (0, told), "{}", asked.stderr);
+    let piped = home.run_with_input(&["agent", "-s", "two"], b"ask somebody\n").await;
+    assert_eq!((piped.code, piped.stdout.as_str()), (0, told), "{}", piped.stderr);
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+}
+
+#[tokio::test]
 async fn a_result_comes_into_the_topic_that_asked_for_it() {
     let gate = Gate::new();
-    let model = model(&gate).await;
+    let model = model(&gate, &Gate::new()).await;
     let telegram = TelegramFake::start().await.unwrap();
     let gateway = Running::start(&home(&model, &telegram_channel(&telegram))).await;
     telegram.push(Incoming::group(GROUP, &Person::new(7, "Ann", "ann"), "ask somebody").in_topic(TOPIC));
@@ -113,7 +133,7 @@ async fn a_result_comes_into_the_topic_that_asked_for_it() {
 #[tokio::test]
 async fn a_client_is_told_the_result_and_can_stop_the_work() {
     let gate = Gate::new();
-    let model = model(&gate).await;
+    let model = model(&gate, &Gate::new()).await;
     let port = ReservedPort::new().unwrap();
     let channels = json!({"websocket": {
         "enabled": true, "port": port.number(), "websocketRequiresToken": false, "allowFrom": ["*"], "streaming": false,
@@ -152,7 +172,7 @@ async fn reply(client: &mut WebSocketClient) -> String {
 #[tokio::test]
 async fn a_kill_loses_no_subagent_and_its_result_comes_once() {
     let gate = Gate::new();
-    let model = model(&gate).await;
+    let model = model(&gate, &Gate::new()).await;
     let telegram = TelegramFake::start().await.unwrap();
     let home = home(&model, &telegram_channel(&telegram));
     let gateway = Running::start(&home).await;

@@ -310,7 +310,11 @@ impl Lane {
         let (facts, entry) = (facts_of(message, &self.session), entry_of(&self.shared.agent, message).await);
         let noted = self.shared.agent.conclude(&facts, entry, turn_of(message), TurnOutcome::Stopped, None).await;
         match noted {
-            Ok(_) => settle(&[queued], &Settle::Ack).await,
+            Ok(_) => {
+                let handled = settle(&[queued], &Settle::Ack).await;
+                self.shared.turn_ended(message);
+                handled
+            }
             Err(error) => self.failed(queued, &error).await,
         }
     }

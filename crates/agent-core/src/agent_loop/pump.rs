@@ -270,8 +270,16 @@ impl Shared {
 
     /// Tells who waits for it that a message is dealt with.
     pub(super) fn turn_ended(&self, message: &InboundMessage) {
+        self.note_settled(message);
+        self.tell_end(message, &message.session_key());
+    }
+
+    /// Tells who waits for `session` that something of it is dealt with, and what is left.
+    pub(super) fn tell_end(&self, message: &InboundMessage, session: &SessionKey) {
+        let left = self.agent.subagents().map_or(0, |subagents| subagents.of_session(session).len());
+        let kind = OutboundKind::TurnEnd { unfinished: u32::try_from(left).unwrap_or(u32::MAX) };
         let key = OutboundKey { turn: turn_of(message), position: NOTICE_POSITION };
-        self.bus.offer(OutboundMessage::in_reply_to(message, key, OutboundKind::TurnEnd, String::new()));
+        self.bus.offer(OutboundMessage::in_reply_to(message, key, kind, String::new()));
     }
 
     /// Tells a chat something that may be lost.

@@ -150,6 +150,7 @@ impl Shared {
             }
         } else {
             subagents.answered(&task.id);
+            self.tell_end(&held.delivery.message, &task.parent);
         }
         match held.delivery.settle(Settle::Ack).await {
             Ok(()) | Err(BusError::Conflict { .. } | BusError::Unknown { .. }) => {}

@@ -205,7 +205,7 @@ async fn the_end_of_every_turn_is_told_behind_what_it_said() {
             delivery.settle(Settle::Ack).await.unwrap();
             match delivery.message.kind {
                 OutboundKind::Final => heard.push(delivery.message.content.clone()),
-                OutboundKind::TurnEnd => break delivery.message.key.turn.clone(),
+                OutboundKind::TurnEnd { .. } => break delivery.message.key.turn.clone(),
                 _ => {}
             }
         };

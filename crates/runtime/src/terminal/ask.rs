@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use nanobot_agent_core::{Agent, AgentError, DirectRequest, DirectSpawner, Outbox, OutboxError, Signal, Spawner};
 use nanobot_bus::EventFeed;
 use nanobot_config::Config;
-use nanobot_control::{ControlClient, TERMINAL_CHANNEL, TerminalEvent, Told};
+use nanobot_control::{ControlClient, Conversation, TERMINAL_CHANNEL, TerminalEvent, Told};
 use nanobot_session::TurnOutcome;
 use nanobot_types::{ChannelName, ChatId, ChatKind, OutboundMessage, SenderId, SessionKey};
 
@@ -15,14 +15,17 @@ use super::{Terminal, TerminalOptions, elsewhere, gateway, place};
 use crate::assistant::Assistant;
 use crate::{FirstVisit, ModelChoice, RuntimeError, is_command, model};
 
-/// How long after the end of a turn that answered by the `message` tool a report of its failure
-/// may still come.
-const LATE_REPORT: Duration = Duration::from_millis(300);
+/// How long the end of a turn is waited for after its answer. It is there with it, unless it was lost.
+const LOST_END: Duration = Duration::from_secs(30);
+
+/// How long a conversation that outgrew the model's window may be summarised when its answer is
+/// shown; after that it goes on at the next question.
+const SUMMARY_GRACE: Duration = Duration::from_mins(2);
 
 /// The answer to one question.
 #[derive(Debug)]
 pub struct Answer {
-    /// What to show; `None` when it was shown by the `message` tool.
+    /// What to show; `None` when it was shown already.
     pub text: Option<String>,
     /// Whether it is an answer, not the report of a failure.
     pub ok: bool,
@@ -118,7 +121,7 @@ async fn give(
     let answer = loop {
         match terminal.next().await {
             Some(TerminalEvent::Reply { text, streamed, ok }) => break Answer { text: Some(text), ok, streamed },
-            Some(TerminalEvent::TurnEnd(_)) => break Answer { text: None, ok: true, streamed: false },
+            Some(TerminalEvent::TurnEnd { .. }) => break Answer { text: None, ok: true, streamed: false },
             Some(event) => on_event(event),
             None => return Err(AgentError::Interrupted.into()),
         }
@@ -154,6 +157,12 @@ impl Asked {
             let further = self.turn(request).await?;
             answer = Answer { ok: answer.ok && further.ok, ..further };
         }
+        if !self.agent.is_settled()
+            && let Some(text) = answer.text.take()
+        {
+            (self.on_event)(TerminalEvent::Reply { text, streamed: answer.streamed, ok: answer.ok });
+        }
+        self.agent.shut_down(SUMMARY_GRACE).await;
         Ok(answer)
     }
 
@@ -183,27 +192,56 @@ async fn ask_gateway(
     on_event: impl Fn(TerminalEvent),
 ) -> Result<Answer, RuntimeError> {
     let mut conversation = client.converse(session).await?;
-    conversation.say(text).await?;
-    let (mut is_told_by_tool, mut has_ended) = (false, false);
+    let turn = conversation.say(text).await?;
+    let mut answer = Answer { text: None, ok: true, streamed: false };
+    let (mut is_answered, mut has_ended) = (false, false);
     loop {
         let next = conversation.next();
-        let told = if is_told_by_tool && has_ended {
-            match tokio::time::timeout(LATE_REPORT, next).await {
+        let told = if is_answered || has_ended {
+            match tokio::time::timeout(LOST_END, next).await {
                 Ok(told) => told?,
-                Err(_) => return Ok(Answer { text: None, ok: true, streamed: false }),
+                Err(_) => return Ok(answer),
             }
         } else {
             next.await?
         };
         match told {
             Told::Event { event: TerminalEvent::Reply { text, streamed, ok }, is_answer: true } => {
-                return Ok(Answer { text: Some(text), ok, streamed });
+                answer = Answer { text: Some(text), ok, streamed };
+                is_answered = true;
+                if !ok {
+                    return Ok(answer);
+                }
             }
+            Told::Event { event: TerminalEvent::TurnEnd { turn: ended, unfinished }, .. } if ended == turn => {
+                return match unfinished {
+                    0 => Ok(answer),
+                    _ => follow(&mut conversation, answer, on_event).await,
+                };
+            }
+            Told::Event { event, .. } => on_event(event),
+            Told::TurnFinished => has_ended = true,
+        }
+    }
+}
+
+/// Shows an answer and what follows it, until no subagent of its session is unfinished.
+async fn follow(
+    conversation: &mut Conversation,
+    mut answer: Answer,
+    on_event: impl Fn(TerminalEvent),
+) -> Result<Answer, RuntimeError> {
+    if let Some(text) = answer.text.take() {
+        on_event(TerminalEvent::Reply { text, streamed: answer.streamed, ok: answer.ok });
+    }
+    loop {
+        match conversation.next().await? {
+            Told::Event { event: TerminalEvent::TurnEnd { unfinished: 0, .. }, .. } => return Ok(answer),
             Told::Event { event, .. } => {
-                is_told_by_tool |= matches!(event, TerminalEvent::Reply { .. });
+                answer.ok &= !matches!(event, TerminalEvent::Reply { ok: false, .. });
                 on_event(event);
             }
-            Told::TurnFinished => has_ended = true,
+            Told::TurnFinished => {}
         }
     }
 }
