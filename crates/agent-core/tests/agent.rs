@@ -5,6 +5,8 @@
 mod attempts;
 #[path = "agent/commands.rs"]
 mod commands;
+#[path = "agent/consolidation.rs"]
+mod consolidation;
 #[path = "agent/crashes.rs"]
 mod crashes;
 #[path = "agent/disks.rs"]

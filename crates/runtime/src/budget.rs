@@ -32,7 +32,10 @@ pub(crate) fn consolidation(
         enabled: defaults.consolidate,
         window,
         max_output: usize::try_from(defaults.max_tokens).unwrap_or(0),
-        memory_window: defaults.memory_window.filter(|_| !is_configured).and_then(|window| usize::try_from(window).ok()),
+        memory_window: defaults
+            .memory_window
+            .filter(|_| !is_configured)
+            .and_then(|window| usize::try_from(window).ok()),
         ..ConsolidationSettings::default()
     })
 }

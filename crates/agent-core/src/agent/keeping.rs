@@ -32,6 +32,12 @@ impl Agent {
         Ok(self.consolidator.compact(session, &Untold).await)
     }
 
+    /// Whether nothing is being summarised in the background.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.consolidator.is_idle()
+    }
+
     /// Waits until nothing is being summarised in the background.
     pub async fn settled(&self) {
         self.consolidator.idle().await;

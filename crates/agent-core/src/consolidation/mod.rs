@@ -212,6 +212,10 @@ impl Consolidator {
         self.calibrator.save().await;
     }
 
+    pub(crate) fn is_idle(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
     /// Waits until nothing is being summarised.
     pub(crate) async fn idle(&self) {
         // A tracker that is not closed never counts as done.

@@ -39,7 +39,10 @@ mod tests {
     fn a_report_is_a_sentence() {
         let table = [
             (CompactReport { left: 3, ..CompactReport::default() }, "nothing to summarise: the newest 3 messages"),
-            (CompactReport { messages: 12, left: 8, ..CompactReport::default() }, "Summarised 12 messages into memory; 8"),
+            (
+                CompactReport { messages: 12, left: 8, ..CompactReport::default() },
+                "Summarised 12 messages into memory; 8",
+            ),
             (CompactReport { trouble: Some("no answer".to_owned()), ..CompactReport::default() }, "(no answer)"),
             (CompactReport { busy: true, ..CompactReport::default() }, "already"),
         ];

@@ -29,13 +29,7 @@ pub struct ConsolidationSettings {
 impl Default for ConsolidationSettings {
     /// On, for a window of 65,536 tokens and answers of 8,192, three minutes a summary.
     fn default() -> Self {
-        Self {
-            enabled: true,
-            window: 65_536,
-            max_output: 8_192,
-            memory_window: None,
-            deadline: Duration::from_mins(3),
-        }
+        Self { enabled: true, window: 65_536, max_output: 8_192, memory_window: None, deadline: Duration::from_mins(3) }
     }
 }
 
