@@ -85,6 +85,15 @@ impl Fingerprint {
         None
     }
 
+    /// The byte of the rendering at which a message begins.
+    pub(super) fn byte_of_message(&self, place: usize) -> u64 {
+        let messages: u64 = self.messages.iter().take(place).map(|mark| mark.0 + 1).sum();
+        let sections: u64 = self.sections.iter().map(|(_, mark)| mark.0).sum();
+        let between = SEPARATOR_BYTES * (self.sections.len() as u64).saturating_sub(1);
+        let tools: u64 = self.tools.iter().map(|(_, mark)| mark.0 + 1).sum();
+        tools + sections + between + 3 + messages
+    }
+
     /// The byte of the rendering at which the system prompt has this byte of its text.
     pub(super) fn byte_in_prompt(&self, prompt: &SystemPrompt, byte: usize) -> u64 {
         let tools: u64 = self.tools.iter().map(|(_, mark)| mark.0 + 1).sum();
@@ -230,6 +239,9 @@ mod tests {
             let parting = base.fingerprint.parting(&newer.fingerprint);
             let expected = part.map(|part| Parting { part, byte: base.rendering.find(from).unwrap() as u64 });
             assert_eq!(parting, expected, "{}", newer.rendering);
+            if let Some(Parting { part: Part::Message(place), byte }) = parting {
+                assert_eq!(newer.fingerprint.byte_of_message(place), byte);
+            }
         }
         assert_eq!(base.fingerprint.shortened(1).parting(&base.fingerprint), None);
     }

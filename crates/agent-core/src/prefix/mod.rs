@@ -10,8 +10,10 @@
 //! bytes of that rendering, not those of any vendor's own.
 
 mod fingerprint;
+mod log_facts;
 mod miss;
 mod watch;
 
+pub(crate) use log_facts::LogFacts;
 pub use miss::{Miss, MissEvent, last_miss};
-pub(crate) use watch::{LogFacts, PrefixWatch};
+pub(crate) use watch::PrefixWatch;

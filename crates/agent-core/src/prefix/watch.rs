@@ -2,24 +2,20 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use nanobot_context::{Epoch, Note, PromptStore, Renewal, Renewed, SessionFacts, SystemPrompt};
-use nanobot_session::{Entry, SessionView};
-use nanobot_types::{
-    ChatMessage, Content, ContentBlock, SessionKey, Timestamp, ToolMessage, ToolSource, ToolSpec, Transcript,
-    UserMessage,
-};
+use nanobot_context::{Epoch, Note, PromptStore, Renewal, Renewed, SystemPrompt};
+use nanobot_types::{ChatMessage, Content, ContentBlock, SessionKey, ToolSource, ToolSpec, Transcript};
 use serde::{Deserialize, Serialize};
 
 use super::fingerprint::{Fingerprint, Part, Parting};
+use super::log_facts::LogFacts;
 use super::{Miss, MissEvent};
 use crate::engine::{Answered, RequestWatch};
 
 /// Sessions that are remembered; others are looked up again.
 const REMEMBERED: usize = 256;
 /// As many messages of a request are saved. What begins with more begins with them.
-const SAVED_MESSAGES: usize = 64;
+const SAVED_MESSAGES: usize = 512;
 
 /// The last request of a session that was answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -82,52 +78,6 @@ pub(crate) struct PrefixWatch {
 struct Memory {
     clock: u64,
     sessions: HashMap<SessionKey, Known>,
-}
-
-/// What the log of a session says that is about to have a turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LogFacts {
-    /// How long nothing was said before the turn.
-    pub(crate) silent: Duration,
-    cursor: u64,
-    head: u64,
-    /// The conversation was begun anew where it begins.
-    reset: bool,
-    /// Messages in the log when some were undone last.
-    rewound: Option<u64>,
-    /// This program has had turns in this session before.
-    answered: bool,
-}
-
-impl LogFacts {
-    /// Of a session as it is when something is said in it at `now`.
-    pub(crate) fn of(view: &SessionView, now: &Timestamp) -> Self {
-        let by_us = |entry: &Entry| match entry {
-            Entry::Message(entry) => matches!(&*entry.message, ChatMessage::Assistant(said) if said.provider.is_some()),
-            _ => false,
-        };
-        let records = || view.records.iter().rev();
-        let times = records().filter_map(|record| match &record.entry {
-            Entry::Message(entry) => Some(entry.at),
-            _ => None,
-        });
-        Self {
-            // Clocks of platforms may go wrong: what was said in the future was said just now.
-            silent: times.max().and_then(|last| (*now - last).to_std().ok()).unwrap_or_default(),
-            cursor: view.cursor.0,
-            head: view.head.0,
-            reset: records().any(|record| record.seq == view.cursor && record.entry == Entry::Reset),
-            rewound: records().find(|record| matches!(record.entry, Entry::Rewound { .. })).map(|record| record.seq.0),
-            // A copy of another conversation was answered there.
-            answered: !view.metadata.contains_key("forked_from")
-                && (!view.answered.is_empty() || records().any(|record| by_us(&record.entry))),
-        }
-    }
-
-    /// What the prompt depends on.
-    pub(crate) fn for_context(&self) -> SessionFacts<'static> {
-        SessionFacts { cursor: Some(self.cursor), silent: self.silent, ..SessionFacts::default() }
-    }
 }
 
 impl PrefixWatch {
@@ -257,7 +207,8 @@ impl TurnWatch<'_> {
             let section = format!("provider {}", next.by);
             return Some(Miss { event: MissEvent::ProviderSwitch, section, byte: 0, at });
         }
-        let Parting { part, byte } = last.fingerprint.parting(&next.fingerprint)?;
+        let parting = last.fingerprint.parting(&next.fingerprint).or_else(|| self.unseen_parting(last, &next.fingerprint));
+        let Parting { part, byte } = parting?;
         Some(match part {
             Part::Tool(name) => Miss { event: MissEvent::ToolsChanged, section: format!("tool {name}"), byte, at },
             Part::Section(name) => {
@@ -272,12 +223,21 @@ impl TurnWatch<'_> {
         })
     }
 
+    /// What is saved is the beginning of the last request. Messages behind it may have been undone
+    /// while no process watched.
+    fn unseen_parting(&self, last: &Last, next: &Fingerprint) -> Option<Parting> {
+        let is_unseen = self.known.restored && self.moved(last) == Some(MissEvent::Rewound);
+        let place = self.log.undone.filter(|_| is_unseen)?;
+        Some(Parting { part: Part::Message(place), byte: next.byte_of_message(place) })
+    }
+
     /// What made the conversation begin or go on elsewhere.
     fn moved(&self, last: &Last) -> Option<MissEvent> {
         if self.log.cursor != last.cursor {
             return Some(if self.log.reset { MissEvent::Reset } else { MissEvent::Compaction });
         }
-        self.log.rewound.is_some_and(|rewound| rewound > last.head).then_some(MissEvent::Rewound)
+        let rewound = self.log.rewound.is_some_and(|rewound| rewound > last.head);
+        rewound.then_some(MissEvent::Rewound)
     }
 
     /// Why the system prompt is another one.
@@ -310,27 +270,26 @@ impl TurnWatch<'_> {
 
 /// What changed a message in the middle of a conversation.
 fn change_of(place: usize, last: &Last, next: &Last, request: &Answered<'_>) -> MissEvent {
+    let source = Transcript::repair(request.messages.iter().cloned()).transcript;
     if last.shortened || next.shortened {
         MissEvent::Compaction
-    } else if shows_files(place, request) {
+    } else if source.messages().get(place).is_some_and(|message| shows_files(message)) {
         MissEvent::ImagesDropped
     } else {
         MissEvent::Unexplained
     }
 }
 
-/// Whether a message of the request shows files.
-fn shows_files(place: usize, request: &Answered<'_>) -> bool {
-    let source = Transcript::repair(request.messages.iter().cloned()).transcript;
-    let is_image = |block: &ContentBlock| matches!(block, ContentBlock::ImageUrl { .. });
-    source.messages().get(place).is_some_and(|message| match &**message {
-        ChatMessage::User(UserMessage { content: Content::Blocks(blocks), media }) => {
-            !media.is_empty() || blocks.iter().any(is_image)
-        }
-        ChatMessage::User(UserMessage { content: Content::Text(_), media }) => !media.is_empty(),
-        ChatMessage::Tool(ToolMessage { content: Content::Blocks(blocks), .. }) => blocks.iter().any(is_image),
-        ChatMessage::Tool(_) | ChatMessage::Assistant(_) | ChatMessage::System { .. } => false,
-    })
+fn shows_files(message: &ChatMessage) -> bool {
+    let has_image = |content: &Content| match content {
+        Content::Blocks(blocks) => blocks.iter().any(|block| matches!(block, ContentBlock::ImageUrl { .. })),
+        Content::Text(_) => false,
+    };
+    match message {
+        ChatMessage::User(user) => !user.media.is_empty() || has_image(&user.content),
+        ChatMessage::Tool(result) => has_image(&result.content),
+        ChatMessage::Assistant(_) | ChatMessage::System { .. } => false,
+    }
 }
 
 impl RequestWatch for TurnWatch<'_> {
@@ -357,6 +316,8 @@ impl RequestWatch for TurnWatch<'_> {
                 self.is_changed = true;
             }
         }
+        // What may change behind the back of the log is known to the next process too.
+        self.is_changed |= request.shortened || request.messages.iter().any(|message| shows_files(message));
         self.is_lost = false;
         self.known.restored = false;
         self.known.last = Some(Arc::new(next));
