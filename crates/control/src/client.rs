@@ -13,7 +13,7 @@ use crate::frame::ANSWER_LIMIT;
 use crate::lines::{self, LineReader};
 use crate::socket::{Stream, connect};
 use crate::terminals::said;
-use crate::{About, Answer, ControlError, Request, TerminalEvent};
+use crate::{About, Answer, ControlError, CutError, Cuts, Request, TerminalEvent};
 
 /// How long a gateway may take to introduce itself.
 const INTRODUCTION: Duration = Duration::from_secs(2);
@@ -121,6 +121,36 @@ impl Ledger for ControlClient {
 
     async fn discard(&self, id: &str) -> Result<(), BusError> {
         self.request("discard a ledger entry", &Request::InboxDiscard { entry: id.to_owned() }).await.map(drop)
+    }
+}
+
+impl ControlClient {
+    async fn cut(&self, request: &Request) -> Result<Answer, CutError> {
+        let mut line = Line::open(&self.path).await?;
+        line.ask(request).await?;
+        match line.next().await? {
+            Answer::NotCut(error) => Err(error),
+            Answer::Refused { why } => Err(CutError::Failed { why }),
+            answer => Ok(answer),
+        }
+    }
+}
+
+#[async_trait]
+impl Cuts for ControlClient {
+    async fn fork(&self, session: &str, at: Option<u64>, to: Option<&str>) -> Result<String, CutError> {
+        let request = Request::SessionFork { session: session.to_owned(), at, to: to.map(str::to_owned) };
+        match self.cut(&request).await? {
+            Answer::Copied { session } => Ok(session),
+            other => Err(unexpected(&other).into()),
+        }
+    }
+
+    async fn rewind(&self, session: &str, to: u64) -> Result<(), CutError> {
+        match self.cut(&Request::SessionRewind { session: session.to_owned(), to }).await? {
+            Answer::Done => Ok(()),
+            other => Err(unexpected(&other).into()),
+        }
     }
 }
 

@@ -97,6 +97,13 @@ impl Connection {
             },
             Request::InboxRetry { entry } => ledger.retry(&entry).await.map_or_else(failed, |()| Answer::Done),
             Request::InboxDiscard { entry } => ledger.discard(&entry).await.map_or_else(failed, |()| Answer::Done),
+            Request::SessionFork { session, at, to } => {
+                let copied = self.shared.parts.cuts.fork(&session, at, to.as_deref()).await;
+                copied.map_or_else(Answer::NotCut, |session| Answer::Copied { session })
+            }
+            Request::SessionRewind { session, to } => {
+                self.shared.parts.cuts.rewind(&session, to).await.map_or_else(Answer::NotCut, |()| Answer::Done)
+            }
             Request::Say { session, text, id } => match self.say(session, &text, id).await {
                 Ok(()) => return Ok(()),
                 Err(error) => refused(&error),

@@ -12,6 +12,7 @@
 
 mod client;
 mod connection;
+mod cuts;
 mod error;
 mod frame;
 mod lines;
@@ -23,6 +24,7 @@ mod terminals;
 pub const SOCKET: &str = "gateway.sock";
 
 pub use client::{ControlClient, Conversation, Told};
+pub use cuts::{CutError, Cuts};
 pub use error::ControlError;
 pub use frame::{About, Answer, Request, TerminalEvent};
 pub use server::{ControlParts, ControlServer, RunningControl};

@@ -13,7 +13,7 @@ use tokio_util::task::TaskTracker;
 use crate::connection::Connection;
 use crate::socket::Listener;
 use crate::terminals::Terminals;
-use crate::{About, ControlError, TERMINAL_CHANNEL};
+use crate::{About, ControlError, Cuts, TERMINAL_CHANNEL};
 
 /// How many clients may be connected.
 const CLIENTS: usize = 64;
@@ -27,6 +27,8 @@ pub struct ControlParts {
     pub bus: Arc<dyn Bus>,
     /// What `inbox` requests see.
     pub ledger: Arc<dyn Ledger>,
+    /// Who cuts conversations.
+    pub cuts: Arc<dyn Cuts>,
     /// Tells when turns end.
     pub events: EventFeed,
     /// Who this is.

@@ -6,11 +6,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use nanobot_bus::{
     Bus as _, BusError, EntryState, EventFeed, Ledger as _, LedgerFilter, MemoryBus, Queue, Settle, Subscription,
 };
 use nanobot_control::{
-    About, ControlClient, ControlError, ControlParts, ControlServer, Conversation, TerminalEvent, Told,
+    About, ControlClient, ControlError, ControlParts, ControlServer, Conversation, CutError, Cuts, TerminalEvent, Told,
 };
 use nanobot_types::{Event, InboundMessage, OutboundKey, OutboundKind, OutboundMessage, StreamId};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -28,6 +29,28 @@ struct Gateway {
     end: CancellationToken,
 }
 
+/// Knows two sessions: one to copy and one where a turn is at work.
+#[derive(Debug)]
+struct Scissors;
+
+#[async_trait]
+impl Cuts for Scissors {
+    async fn fork(&self, session: &str, at: Option<u64>, to: Option<&str>) -> Result<String, CutError> {
+        match to {
+            Some("taken") => Err(CutError::Taken { session: "taken".to_owned() }),
+            _ => Ok(format!("{session} at {at:?} to {to:?}")),
+        }
+    }
+
+    async fn rewind(&self, session: &str, to: u64) -> Result<(), CutError> {
+        match session {
+            "busy" => Err(CutError::AtWork { session: session.to_owned() }),
+            _ if to > 5 => Err(CutError::OutOfReach { session: session.to_owned(), position: to, first: 0, last: 5 }),
+            _ => Ok(()),
+        }
+    }
+}
+
 fn about() -> About {
     About { version: "1".to_owned(), pid: 42, model: "a model".to_owned(), workspace: PathBuf::from("/w") }
 }
@@ -41,6 +64,7 @@ impl Gateway {
         let parts = ControlParts {
             bus: Arc::new(bus.clone()),
             ledger: Arc::new(bus.clone()),
+            cuts: Arc::new(Scissors),
             events: events.clone(),
             about: about(),
         };
@@ -222,4 +246,20 @@ async fn what_is_no_request_is_refused_and_ends_the_connection() {
     }
     gateway.client().await;
     gateway.stop().await;
+}
+
+#[tokio::test]
+async fn conversations_are_cut_by_the_gateway_and_refusals_come_back_as_they_are() {
+    let gateway = Gateway::start().await;
+    let client = gateway.client().await;
+    assert_eq!(client.fork("cli:a", Some(3), Some("cli:b")).await.unwrap(), "cli:a at Some(3) to Some(\"cli:b\")");
+    assert_eq!(client.fork("cli:a", None, None).await.unwrap(), "cli:a at None to None");
+    let taken = client.fork("cli:a", None, Some("taken")).await;
+    assert_eq!(taken, Err(CutError::Taken { session: "taken".to_owned() }));
+    client.rewind("cli:a", 5).await.unwrap();
+    let far = CutError::OutOfReach { session: "cli:a".to_owned(), position: 6, first: 0, last: 5 };
+    assert_eq!(client.rewind("cli:a", 6).await, Err(far));
+    assert_eq!(client.rewind("busy", 1).await, Err(CutError::AtWork { session: "busy".to_owned() }));
+    gateway.stop().await;
+    assert!(matches!(client.rewind("cli:a", 1).await, Err(CutError::Failed { .. })));
 }

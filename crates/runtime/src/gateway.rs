@@ -23,9 +23,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::assistant::Assistant;
+use crate::cuts::AgentCuts;
 use crate::keeping::Keeper;
 use crate::restart::{self, Restart};
-use crate::{FirstVisit, ModelChoice, RuntimeError, commands, control_socket, model, platforms};
+use crate::{FirstVisit, ModelChoice, RuntimeError, commands, control_socket, ledger_survives, model, platforms};
 
 /// How long replies may still be sent after the last turn ended.
 const FLUSH_GRACE: Duration = Duration::from_secs(5);
@@ -74,7 +75,7 @@ impl Gateway {
         let first_visit = FirstVisit::pay(config).await?;
         let server_config: ServerConfig = config.section("gateway")?;
         let server = HealthServer::bind(&server_config).await?;
-        let database = StateDb::open(&config.paths().state_db).await?;
+        let database = StateDb::open_for(&config.paths().state_db, ledger_survives(config)?).await?;
         if let Some(aside) = database.moved_aside() {
             tracing::warn!(aside = %aside.display(), "the state database was damaged and has been moved aside");
         }
@@ -123,6 +124,7 @@ impl Gateway {
             format!("Model: {}", self.assistant.model),
             format!("Health: http://{}/health", self.server.address()),
         ];
+        lines.extend(self.assistant.created.iter().map(|path| format!("Created {}", path.display())));
         lines.extend(self.channels.iter().map(|managed| format!("Channel {}: enabled", managed.channel.name())));
         lines.extend(self.refused.iter().map(|(name, why)| format!("Channel {name}: failed ({why})")));
         if self.channels.is_empty() && self.refused.is_empty() {
@@ -154,7 +156,13 @@ impl Gateway {
         let ledger: Arc<dyn Ledger> = Arc::new(self.bus.clone());
         let tasks = TaskTracker::new();
         let end = CancellationToken::new();
-        let parts = ControlParts { bus: bus.clone(), ledger: ledger.clone(), events: self.events, about: self.about };
+        let parts = ControlParts {
+            bus: bus.clone(),
+            ledger: ledger.clone(),
+            cuts: Arc::new(AgentCuts { agent: self.assistant.agent.clone() }),
+            events: self.events,
+            about: self.about,
+        };
         let commands = commands::table(&self.restart)?;
         restart::tell(&self.data_dir, &*bus).await;
         // Before the channels: what waits for terminals is nobody else's to look after.

@@ -5,9 +5,10 @@
 //! print; everything below it knows nothing of configuration files.
 
 mod assistant;
-mod budget;
 mod audit;
+mod budget;
 mod commands;
+mod cuts;
 mod error;
 mod gateway;
 mod inbox;
@@ -27,6 +28,7 @@ mod status;
 mod terminal;
 mod visit;
 
+pub use cuts::cuts;
 pub use commands::{command_infos, is_command};
 pub use error::RuntimeError;
 pub use gateway::{Ended, Gateway};
@@ -47,7 +49,7 @@ pub use visit::FirstVisit;
 
 pub use nanobot_agent_core::{Bundle, Redactor, TurnChoice, TurnReplay, is_subagent_session, replay_session};
 pub use nanobot_bus as bus;
-pub use nanobot_control::TerminalEvent;
+pub use nanobot_control::{CutError, Cuts, TerminalEvent};
 pub use nanobot_memory as memory;
 pub use nanobot_session as session;
 pub use nanobot_skills::{
@@ -59,7 +61,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use nanobot_config::Config;
-use nanobot_session::{JsonlStore, SessionPaths, SessionStore};
+use nanobot_session::{Durability, JsonlStore, SessionPaths, SessionStore};
+use nanobot_state::Survives;
 
 use crate::settings::SessionsConfig;
 
@@ -86,4 +89,12 @@ pub fn session_store(config: &Config) -> Result<Arc<dyn SessionStore>, RuntimeEr
     let settings: SessionsConfig = config.section("sessions")?;
     let sessions = SessionPaths::discover(&workspace, &paths.data_dir, &paths.home);
     Ok(Arc::new(JsonlStore::new(sessions).with_durability(settings.durability)))
+}
+
+/// What the ledger of a gateway survives: as much as its sessions.
+fn ledger_survives(config: &Config) -> Result<Survives, RuntimeError> {
+    Ok(match config.section::<SessionsConfig>("sessions")?.durability {
+        Durability::Disk => Survives::PowerCut,
+        Durability::Os => Survives::ProcessEnd,
+    })
 }

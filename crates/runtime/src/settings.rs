@@ -107,7 +107,8 @@ impl AgentDefaults {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct SessionsConfig {
-    /// What a recorded step survives: `disk` a power cut, `os` a crash of the process.
+    /// What an accepted message and a recorded step survive: `disk` a power cut, `os` a crash of the
+    /// process.
     pub durability: Durability,
 }
 

@@ -22,11 +22,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
+pub(crate) use gateway::of_workspace as gateway_of;
 pub use ask::{Answer, ask};
 
 use crate::assistant::Assistant;
 use crate::restart::{RESTARTED, RESTARTING, Restart};
-use crate::{FirstVisit, LoadOptions, ModelChoice, RuntimeError, commands, model};
+use crate::{FirstVisit, LoadOptions, ModelChoice, RuntimeError, commands, model, recollection};
 
 /// Which conversation, with which model.
 #[derive(Clone, Debug)]
@@ -115,6 +116,7 @@ impl Terminal {
         let model = model::choose(config, options.demo).await?;
         let tasks = shared.clone();
         let spawner = |subagents| Arc::new(BusSpawner::new(tasks, subagents)) as Arc<dyn Spawner>;
+        recollection::look_after(config).await?;
         let assistant = Assistant::build(config, model, outbox, spawner, EventFeed::new())?;
         let replies = bus.outbound(&channel).await.map_err(AgentError::from)?;
         let agent_loop = AgentLoop::with_commands(

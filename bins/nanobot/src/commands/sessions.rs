@@ -1,5 +1,5 @@
-//! `nanobot sessions`: conversations listed, shown, exported, forked, rewound. Works beside a gateway:
-//! nothing here changes what was written.
+//! `nanobot sessions`: conversations listed, shown, exported, forked, rewound. Reading works on the
+//! files, also beside a gateway, which only ever appends to them; a gateway that runs forks and rewinds.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -7,11 +7,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use nanobot_runtime::session::{
-    ReadFrom, Seq, SessionError, SessionInfo, SessionStore, SessionView, branch, fork, rewind,
-};
+use nanobot_config::Config;
+use nanobot_runtime::session::{ReadFrom, Seq, SessionInfo, SessionStore, SessionView};
 use nanobot_runtime::types::{SessionKey, Timestamp};
-use nanobot_runtime::{LoadOptions, is_subagent_session, last_miss, load, session_store};
+use nanobot_runtime::{CutError, LoadOptions, cuts, is_subagent_session, last_miss, load, session_store};
 
 use super::{block_on, transcript};
 use crate::arguments::{ExportFormat, SessionsCommand};
@@ -53,14 +52,11 @@ pub(crate) fn sessions(options: &LoadOptions, command: SessionsCommand) -> Resul
             }
         }
         SessionsCommand::Fork { key, at, to } => {
-            let copy = block_on(fork_of(&store, &key, at.map(Seq), to))?;
-            output::line(&format!(
-                "Copied to {0}. Go on with it: nanobot agent -s '{0}'",
-                output::harmless(copy.as_str())
-            ))?;
+            let copy = block_on(fork_of(&config, &key, at, to))?;
+            output::line(&format!("Copied to {0}. Go on with it: nanobot agent -s '{0}'", output::harmless(&copy)))?;
         }
         SessionsCommand::Rewind { key, to } => {
-            block_on(rewound(&store, &key, Seq(to)))?;
+            block_on(rewound(&config, &key, to))?;
             output::line(&format!(
                 "The conversation stands as it was after message {to}; what followed stays in its file."
             ))?;
@@ -69,42 +65,29 @@ pub(crate) fn sessions(options: &LoadOptions, command: SessionsCommand) -> Resul
     Ok(ExitCode::SUCCESS)
 }
 
-async fn fork_of(
-    store: &Arc<dyn SessionStore>,
-    name: &str,
-    at: Option<Seq>,
-    to: Option<String>,
-) -> Result<SessionKey, Failure> {
-    let from = find(store, name).await?.0.key;
-    let Some(to) = to else {
-        return branch(&**store, &from, at).await.map_err(|error| cut_failed(&error));
-    };
-    let to = named(&to);
-    match fork(&**store, &from, at, &to).await {
-        Ok(_) => Ok(to),
-        Err(SessionError::Moved { .. }) => Err(Failure::new(
-            format!("there is a conversation `{to}` already"),
-            "Name another with --to, or leave --to out for the first free name.",
-        )),
-        Err(error) => Err(cut_failed(&error)),
-    }
+async fn fork_of(config: &Config, name: &str, at: Option<u64>, to: Option<String>) -> Result<String, Failure> {
+    let from = find(&session_store(config)?, name).await?.0.key;
+    let to = to.map(|to| named(&to));
+    let copied = cuts(config).await?.fork(from.as_str(), at, to.as_ref().map(SessionKey::as_str)).await;
+    copied.map_err(|error| cut_failed(&error))
 }
 
-async fn rewound(store: &Arc<dyn SessionStore>, name: &str, to: Seq) -> Result<(), Failure> {
-    let key = find(store, name).await?.0.key;
-    rewind(&**store, &key, to).await.map(drop).map_err(|error| cut_failed(&error))
+async fn rewound(config: &Config, name: &str, to: u64) -> Result<(), Failure> {
+    let key = find(&session_store(config)?, name).await?.0.key;
+    cuts(config).await?.rewind(key.as_str(), to).await.map_err(|error| cut_failed(&error))
 }
 
-fn cut_failed(error: &SessionError) -> Failure {
+fn cut_failed(error: &CutError) -> Failure {
     let remedy = match error {
-        SessionError::OutOfReach { first, .. } if *first > Seq(0) => {
+        CutError::OutOfReach { first: 1.., .. } => {
             "What lies before is summarised or was left by /new; `nanobot sessions fork KEY --at N` copies from there."
         }
-        SessionError::OutOfReach { .. } => "`nanobot sessions show KEY` shows the number of each message.",
-        SessionError::Moved { .. } => "Somebody is writing to that conversation; try again.",
-        _ => "Check the permissions and the room on the disk of the workspace.",
+        CutError::OutOfReach { .. } => "`nanobot sessions show KEY` shows the number of each message.",
+        CutError::AtWork { .. } => "Wait for its answer, or end it with /stop in that conversation; then try again.",
+        CutError::Taken { .. } => "Name another with --to, or leave --to out for the first free name.",
+        CutError::Failed { .. } => "Check the permissions and the room on the disk of the workspace.",
     };
-    Failure::new(chain(error), remedy)
+    Failure::new(error.to_string(), remedy)
 }
 
 /// The key of a name; one without a colon is the terminal's.

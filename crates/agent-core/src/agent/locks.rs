@@ -18,6 +18,11 @@ impl KeyedLocks {
         self.of(session).lock_owned().await
     }
 
+    /// The session, if nobody holds it or waits for it.
+    pub(crate) fn try_lock(&self, session: &SessionKey) -> Option<OwnedMutexGuard<()>> {
+        self.of(session).try_lock_owned().ok()
+    }
+
     fn of(&self, session: &SessionKey) -> Arc<tokio::sync::Mutex<()>> {
         let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(lock) = locks.get(session).and_then(Weak::upgrade) {

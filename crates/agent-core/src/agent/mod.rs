@@ -6,6 +6,7 @@
 
 mod conclude;
 mod context_report;
+mod cutting;
 mod describe;
 mod direct;
 mod keeping;

@@ -11,9 +11,11 @@ use crate::control_socket;
 
 /// The gateway for this conversation.
 pub(super) async fn of(config: &Config, options: &TerminalOptions) -> Option<ControlClient> {
-    if options.demo {
-        return None;
-    }
+    if options.demo { None } else { of_workspace(config).await }
+}
+
+/// The gateway that has the configuration's home and workspace.
+pub(crate) async fn of_workspace(config: &Config) -> Option<ControlClient> {
     let client = match ControlClient::reach(&control_socket(config)).await {
         Ok(client) => client,
         Err(error) => {
