@@ -177,6 +177,7 @@ fn number(text: &str) -> Option<Number> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -214,6 +215,14 @@ mod tests {
         let wide = "- x\n".repeat(5000);
         for text in [bomb, deep, wide] {
             assert_eq!(parse(&text), Err(YamlError::TooLarge));
+        }
+    }
+
+    proptest! {
+        /// Whatever stands in a header, reading it comes to an end.
+        #[test]
+        fn no_text_brings_the_reader_down(text in r#"([ \t\n]{0,3}[-?:,\[\]{}#&*!|>'"%@`a~1.é\\]{0,4}){0,20}"#) {
+            drop(parse(&text));
         }
     }
 
