@@ -142,7 +142,7 @@ impl Shared {
         };
         if subagents.is_awaited(task) {
             subagents.report(task);
-            match self.bus.publish_inbound(task.result(&end)).await {
+            match self.bus.publish_inbound(subagents.result(task, end).await).await {
                 Ok(Accepted::New) => {}
                 // An earlier process brought it.
                 Ok(Accepted::Duplicate) => subagents.answered(&task.id),

@@ -23,8 +23,8 @@ use async_trait::async_trait;
 use nanobot_context::ContextBuilder;
 use nanobot_session::{MessageEntry, SessionError};
 use nanobot_types::{
-    ChannelName, ChatId, ChatKind, DeliveryContext, Map, MessageId, Origin, SenderId, SessionKey, StreamId, ToolCall, ToolSpec,
-    TraceId, Usage,
+    ChannelName, ChatId, ChatKind, DeliveryContext, Map, MessageId, Origin, SenderId, SessionKey, StreamId, ToolCall,
+    ToolSpec, TraceId, Usage,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -34,6 +34,7 @@ pub use watch::{Answered, RequestWatch};
 
 pub(crate) use call_step::{CUT, UNKNOWN_OUTCOME};
 pub(crate) use loop_guard::without_repetition_note;
+pub(crate) use result_file::ResultFiles;
 pub(crate) use turn::{CUT_KEY, CUT_NOTE};
 
 use crate::Observer;

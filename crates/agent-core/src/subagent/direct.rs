@@ -87,7 +87,8 @@ impl Spawner for DirectSpawner {
                 Err(_panic) => failed("an internal failure ended it".to_owned()),
             };
             if subagents.is_awaited(&task) {
-                results.lock().unwrap_or_else(PoisonError::into_inner).push_back(task.result(&ended));
+                let result = subagents.result(&task, ended).await;
+                results.lock().unwrap_or_else(PoisonError::into_inner).push_back(result);
             }
             subagents.answered(&task.id);
         });

@@ -6,8 +6,6 @@ use super::SubagentTask;
 use super::task::cut;
 use crate::TurnReport;
 
-/// How much of a result the session that asked reads, in characters.
-const RESULT_LIMIT: usize = 16_000;
 /// How much of its task is repeated to it.
 const TASK_LIMIT: usize = 2_000;
 
@@ -52,12 +50,8 @@ impl SubagentEnd {
     /// What the session that asked is told, for its model to pass on.
     pub(super) fn report(&self, task: &SubagentTask) -> String {
         let result = self.text.as_deref().unwrap_or("It said nothing.");
-        let mut shown = cut(result, RESULT_LIMIT);
-        if shown.len() < result.len() {
-            shown.push_str(&format!("\n[Cut here. All of it is the last message of the session {}.]", task.session()));
-        }
         format!(
-            "[Subagent '{}' {}]\n\nTask: {}\n\nResult ({}):\n{shown}\n\nTell the person what came of it, briefly and in \
+            "[Subagent '{}' {}]\n\nTask: {}\n\nResult ({}):\n{result}\n\nTell the person what came of it, briefly and in \
              their language. Leave out technical terms such as \"subagent\" and ids.",
             task.label,
             self.word(),

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use nanobot_context::{runtime_block, zone_label};
 use nanobot_session::{MessageEntry, ReadFrom, Recorded, SessionError, TurnOutcome};
-use nanobot_types::{ChatMessage, Origin, SessionKey, TraceId};
+use nanobot_types::{ChatMessage, InboundMessage, Origin, SessionKey, ToolCall, TraceId};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 use super::roster::{Roster, Stopped};
 use super::{SubagentEnd, SubagentInfo, SubagentTask};
 use crate::agent::NoSteering;
-use crate::engine::TurnFacts;
+use crate::engine::{ResultFiles, TurnFacts};
 use crate::{Agent, AgentError, AgentParts, AgentSettings, Observer, Signal, TurnRequest};
 
 /// How subagents work.
@@ -126,6 +126,18 @@ impl Subagents {
         }
     }
 
+    /// The message that brings a result to the session that asked for it. One that is too long for a
+    /// prompt is kept whole in a file, as results of tools are.
+    pub(crate) async fn result(&self, task: &SubagentTask, end: SubagentEnd) -> InboundMessage {
+        let files = ResultFiles { folder: self.agent.results_folder.clone() };
+        let limit = self.agent.options.max_result_chars;
+        let text = match end.text {
+            Some(text) => Some(files.shorten(&ToolCall::new(task.id.as_str(), "subagent", ""), text, limit).await),
+            None => None,
+        };
+        task.result(&SubagentEnd { text, ..end })
+    }
+
     /// The message of a subagent's result was settled.
     pub(crate) fn answered(&self, id: &str) {
         self.roster.leave(id);
@@ -208,6 +220,7 @@ impl Subagents {
         settings.options.temperature = task.temperature;
         // What it finds out is remembered by who asked for it.
         settings.consolidation.enabled = false;
+        settings.calibration_file = None;
         Agent::new(self.parts.clone(), settings)
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nanobot_agent_core::{
-    Agent, AgentLoop, BusSpawner, DirectRequest, DirectSpawner, LoopSettings, SpawnTool, SubagentSettings,
-    SubagentState, Subagents,
+    Agent, AgentLoop, AgentSettings, BusSpawner, DirectRequest, DirectSpawner, LoopSettings, SpawnTool,
+    SubagentSettings, SubagentState, Subagents,
 };
 use nanobot_bus::{Accepted, Bus, BusError, Ledger, LedgerFilter, MemoryBus, Queue, Settle, Subscription};
 use nanobot_context::Purpose;
@@ -407,6 +407,27 @@ async fn a_program_without_a_bus_waits_for_its_subagents() {
     let second = agent.process_direct(request).await.unwrap();
     assert_eq!(second.visible.as_deref(), Some("Passed on: [Subagent 'number' completed]"));
     assert_eq!(spawner.next_result(&session).await, None);
+}
+
+#[tokio::test]
+async fn a_long_result_is_kept_whole_in_a_file() {
+    let whole = "a line of the result\n".repeat(100);
+    let said = whole.clone();
+    let world = World::new(ScriptedProvider::answering(move |_| Reply::text(said.trim_end().to_owned())));
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = AgentSettings { results_folder: Some(folder.path().to_owned()), ..world.settings() };
+    settings.options.max_result_chars = 210;
+    let parts = world.parts(Registry::new(), Purpose::Subagent);
+    let spawner = Arc::new(DirectSpawner::new(Arc::new(Subagents::new(parts, settings, SubagentSettings::default()))));
+    let tool = Typed::new(SpawnTool::new(spawner.clone()));
+    let context = ToolContext::detached("cli:direct");
+    assert!(tool.execute(json!({"task": "write a lot"}), &context).await.success);
+    let result = spawner.next_result(&"cli:direct".into()).await.unwrap().content;
+    assert_eq!(result.matches("a line of the result").count(), 10, "{result}");
+    assert!(result.contains("read_file") && result.contains("Tell the person"), "{result}");
+    let files: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path()).collect();
+    assert_eq!(std::fs::read_to_string(&files[0]).unwrap(), whole.trim_end());
+    assert!(result.contains(&files[0].display().to_string()), "{result}");
 }
 
 #[tokio::test]
