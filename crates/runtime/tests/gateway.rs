@@ -2,21 +2,19 @@
 //! scripted model.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
 
-use std::net::TcpListener;
 use std::path::Path;
 
 use nanobot_config::{Config, Environment};
-use nanobot_runtime::{Gateway, LoadOptions, RuntimeError, install_tls, load_in};
+use nanobot_runtime::{Ended, Gateway, LoadOptions, RuntimeError, install_tls, load_in};
 use nanobot_testkit::telegram::{Fault, Incoming, Person, TOKEN};
-use nanobot_testkit::{Gate, ModelServer, Reply, TelegramFake, WebSocketClient};
+use nanobot_testkit::{Gate, ModelServer, Reply, ReservedPort, TelegramFake, WebSocketClient};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-fn free_port() -> u16 {
-    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
-}
+/// Lets the system choose a port that nobody here has to know.
+const ANY_PORT: u16 = 0;
 
 fn configure(home: &Path, config: &Value) -> Config {
     install_tls();
@@ -47,7 +45,7 @@ fn config(model: Option<&ModelServer>, telegram: &TelegramFake, websocket_port: 
 
 struct Running {
     cancel: CancellationToken,
-    task: JoinHandle<Result<(), RuntimeError>>,
+    task: JoinHandle<Result<Ended, RuntimeError>>,
 }
 
 impl Running {
@@ -66,13 +64,7 @@ impl Running {
 
 async fn connect(port: u16) -> WebSocketClient {
     let url = format!("ws://127.0.0.1:{port}/?token=secret&client_id=ann&chat_id=kitchen");
-    for _ in 0..200 {
-        if let Ok(client) = WebSocketClient::connect(&url).await {
-            return client;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
-    WebSocketClient::connect(&url).await.unwrap()
+    WebSocketClient::connect_soon(&url).await.unwrap()
 }
 
 fn ann() -> Person {
@@ -83,12 +75,11 @@ fn ann() -> Person {
 async fn both_channels_get_streamed_replies() {
     let home = tempfile::tempdir().unwrap();
     let telegram = TelegramFake::start().await.unwrap();
-    let gate = Gate::new();
     let model = ModelServer::scripted([Reply::deltas(["Hello ", "from ", "**nanobot**."])]).await.unwrap();
-    let port = free_port();
-    let running = Running::start(&configure(home.path(), &config(Some(&model), &telegram, port))).await;
+    let port = ReservedPort::new().unwrap();
+    let running = Running::start(&configure(home.path(), &config(Some(&model), &telegram, port.number()))).await;
 
-    let mut client = connect(port).await;
+    let mut client = connect(port.number()).await;
     client.send(&json!({"type": "message", "id": "m-1", "content": "hi"})).await.unwrap();
     let events = client.receive_until("message").await.unwrap();
     let acknowledged = events.iter().position(|event| event["event"] == "ack").unwrap();
@@ -102,9 +93,13 @@ async fn both_channels_get_streamed_replies() {
     client.receive_until("ack").await.unwrap();
     assert_eq!(model.requests().len(), 1, "the same message is answered once");
 
-    model.push(Reply::deltas(["Moin ", "**Ann**."]).with_delay(std::time::Duration::from_millis(150)));
+    let gate = Gate::new();
+    model.push(Reply::deltas(["Moin ", "**Ann**."]).holding(&gate));
     let pushed = telegram.push(Incoming::private(&ann(), "moin"));
     telegram.wait_for_acknowledged(pushed).await.unwrap();
+    telegram.wait_for_calls("sendChatAction", 1).await.unwrap();
+    assert_eq!(telegram.wait_for_sent(1).await.unwrap()[0].text, "Moin");
+    gate.open();
     telegram
         .wait_for("the final text", |state| {
             let texts: Vec<String> = state.iter().map(|message| message.text.clone()).collect();
@@ -113,9 +108,7 @@ async fn both_channels_get_streamed_replies() {
         .await
         .unwrap();
     let sent = telegram.sent();
-    assert!(!sent[0].history.is_empty(), "one message, edited while it grew: {sent:?}");
-    assert!(!telegram.calls_of("sendChatAction").is_empty(), "typing was shown");
-    gate.open();
+    assert_eq!(sent[0].history[0], "Moin", "one message, edited while it grew: {sent:?}");
     running.stop().await;
     assert!(model.violations().is_empty(), "{:?}", model.violations());
 }
@@ -125,7 +118,7 @@ async fn strangers_are_not_heard_and_nothing_is_done_for_them() {
     let home = tempfile::tempdir().unwrap();
     let telegram = TelegramFake::start().await.unwrap();
     let model = ModelServer::scripted([Reply::text("hi Ann")]).await.unwrap();
-    let running = Running::start(&configure(home.path(), &config(Some(&model), &telegram, free_port()))).await;
+    let running = Running::start(&configure(home.path(), &config(Some(&model), &telegram, ANY_PORT))).await;
     let stranger = telegram.push(Incoming::private(&Person::new(8, "Eve", "eve"), "let me in"));
     telegram.wait_for_acknowledged(stranger).await.unwrap();
     telegram.push(Incoming::private(&ann(), "hello"));
@@ -139,7 +132,7 @@ async fn strangers_are_not_heard_and_nothing_is_done_for_them() {
 async fn without_a_model_it_says_what_to_do() {
     let home = tempfile::tempdir().unwrap();
     let telegram = TelegramFake::start().await.unwrap();
-    let config = configure(home.path(), &config(None, &telegram, free_port()));
+    let config = configure(home.path(), &config(None, &telegram, ANY_PORT));
     let gateway = Gateway::start(&config).await.unwrap();
     let summary = gateway.summary().join("\n");
     assert!(summary.contains("Model: none"), "{summary}");
@@ -156,7 +149,7 @@ async fn without_a_model_it_says_what_to_do() {
 async fn a_second_gateway_on_the_same_home_is_refused_with_the_first_ones_pid() {
     let home = tempfile::tempdir().unwrap();
     let telegram = TelegramFake::start().await.unwrap();
-    let config = configure(home.path(), &config(None, &telegram, free_port()));
+    let config = configure(home.path(), &config(None, &telegram, ANY_PORT));
     let first = Gateway::start(&config).await.unwrap();
     let refusal = Gateway::start(&config).await.unwrap_err();
     assert!(refusal.to_string().contains(&std::process::id().to_string()), "{refusal}");
@@ -170,8 +163,7 @@ async fn what_was_accepted_before_a_stop_is_answered_after_it() {
     let home = tempfile::tempdir().unwrap();
     let telegram = TelegramFake::start().await.unwrap();
     let model = ModelServer::scripted([Reply::hang()]).await.unwrap();
-    let port = free_port();
-    let settings = config(Some(&model), &telegram, port);
+    let settings = config(Some(&model), &telegram, ANY_PORT);
     let running = Running::start(&configure(home.path(), &settings)).await;
     let pushed = telegram.push(Incoming::private(&ann(), "are you there?"));
     telegram.wait_for_acknowledged(pushed).await.unwrap();
@@ -197,7 +189,7 @@ async fn what_may_have_arrived_follows_the_channels_policy() {
         let home = tempfile::tempdir().unwrap();
         let telegram = TelegramFake::start().await.unwrap();
         let model = ModelServer::scripted([Reply::text("Moin.")]).await.unwrap();
-        let mut settings = config(Some(&model), &telegram, free_port());
+        let mut settings = config(Some(&model), &telegram, ANY_PORT);
         settings["channels"]["telegram"]["uncertain"] = json!(policy);
         settings["channels"]["telegram"]["streaming"] = json!(false);
         let running = Running::start(&configure(home.path(), &settings)).await;
