@@ -113,13 +113,21 @@ async fn a_pipe_goes_on_after_a_failed_turn_and_says_so_in_the_end() {
 #[cfg(unix)]
 #[tokio::test]
 async fn control_c_ends_a_question_and_what_was_asked_is_kept() {
+    use std::process::Stdio;
+
     use nix::sys::signal::{Signal, kill};
+
+    use crate::support::DEADLINE;
 
     let model = ModelServer::answering(|_| Reply::hang()).await.unwrap();
     let home = Home::with_model(&model.base_url());
-    let mut child = home.program().args(["agent", "-m", "hello"]).spawn().unwrap();
+    let mut command = home.program();
+    command.args(["agent", "-m", "hello"]);
+    let mut command = tokio::process::Command::from(command);
+    let mut child = command.stdin(Stdio::null()).kill_on_drop(true).spawn().unwrap();
     model.wait_for(1).await.unwrap();
-    kill(nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGINT).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    kill(nix::unistd::Pid::from_raw(i32::try_from(child.id().unwrap()).unwrap()), Signal::SIGINT).unwrap();
+    let ended = tokio::time::timeout(DEADLINE, child.wait()).await.expect("the program ends in time");
+    assert_eq!(ended.unwrap().code(), Some(130));
     assert_says(&home.read("workspace/sessions/cli_direct.jsonl"), &["hello"]);
 }

@@ -16,9 +16,9 @@ use nix::sys::termios::{LocalFlags, Termios, tcgetattr};
 use nix::unistd::Pid;
 use serde_json::json;
 
-use crate::support::{Home, assert_says};
+use crate::support::{DEADLINE, Home, assert_says};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = DEADLINE;
 
 /// The program on a terminal.
 struct Screen {
@@ -26,6 +26,8 @@ struct Screen {
     /// Kept open, so that the mode can be looked at after the program ended.
     terminal: OwnedFd,
     shown: mpsc::Receiver<Vec<u8>>,
+    /// The beginning of a character whose end has not come.
+    unread: Vec<u8>,
     text: String,
     /// What was waited for so far ends here.
     seen: usize,
@@ -68,11 +70,41 @@ impl Screen {
                 }
             }
         });
-        Self { keyboard, terminal: slave, shown, text: String::new(), seen: 0, child, before }
+        Self { keyboard, terminal: slave, shown, unread: Vec::new(), text: String::new(), seen: 0, child, before }
     }
 
     fn type_in(&mut self, text: &str) {
         self.keyboard.write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Presses a key that the terminal keeps for itself while no line is being edited: waits for
+    /// the editor first, which has every line that was answered before.
+    #[track_caller]
+    fn press(&mut self, key: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        while tcgetattr(&self.terminal).unwrap().local_flags.contains(LocalFlags::ICANON) {
+            assert!(Instant::now() < deadline, "no line is being edited:\n{}", self.text);
+            self.look();
+        }
+        self.type_in(key);
+    }
+
+    /// Takes in what is shown within a moment.
+    fn look(&mut self) {
+        if let Ok(bytes) = self.shown.recv_timeout(Duration::from_millis(10)) {
+            self.take(&bytes);
+        }
+    }
+
+    /// Reads what came; a character that is not whole yet waits for its end.
+    fn take(&mut self, bytes: &[u8]) {
+        self.unread.extend_from_slice(bytes);
+        let whole = match std::str::from_utf8(&self.unread) {
+            Err(error) if error.error_len().is_none() => error.valid_up_to(),
+            _ => self.unread.len(),
+        };
+        let rest = self.unread.split_off(whole);
+        self.text += &String::from_utf8_lossy(&std::mem::replace(&mut self.unread, rest));
     }
 
     /// Waits until this is shown behind what was waited for before, and returns what is between.
@@ -87,7 +119,7 @@ impl Screen {
                 return between;
             }
             match self.shown.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(bytes) => self.text += &String::from_utf8_lossy(&bytes),
+                Ok(bytes) => self.take(&bytes),
                 Err(_) => panic!("{part:?} is not shown behind byte {} of:\n{}", self.seen, self.text),
             }
         }
@@ -100,9 +132,7 @@ impl Screen {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status.code();
             }
-            if let Ok(bytes) = self.shown.recv_timeout(Duration::from_millis(10)) {
-                self.text += &String::from_utf8_lossy(&bytes);
-            }
+            self.look();
         }
         self.child.kill().unwrap();
         panic!("the program does not end:\n{}", self.text);
@@ -132,7 +162,7 @@ async fn a_conversation_is_shown_and_remembered() {
     screen.wait_for("🐈 nanobot");
     screen.wait_for("AGENTS.md");
     screen.wait_for("You: ");
-    screen.type_in("/sta\t");
+    screen.type_in("/stat\t");
     screen.wait_for("/status");
     screen.type_in("\r");
     screen.wait_for("messages");
@@ -141,7 +171,7 @@ async fn a_conversation_is_shown_and_remembered() {
     screen.wait_for("milk");
     screen.type_in("\r");
     screen.wait_for("🐈 nanobot");
-    screen.type_in(CONTROL_D);
+    screen.press(CONTROL_D);
     assert_eq!(screen.end(), Some(0), "{}", screen.text);
     assert!(screen.is_in_first_mode());
 
@@ -154,7 +184,7 @@ async fn a_conversation_is_shown_and_remembered() {
     // Up from the last line, from the first line, and through the history.
     again.type_in("\u{1b}[A\u{1b}[A\u{1b}[A");
     again.wait_for("/status");
-    again.type_in(CONTROL_C);
+    again.press(CONTROL_C);
     assert_eq!(again.end(), Some(0));
 }
 
@@ -190,9 +220,9 @@ async fn control_c_stops_the_turn_and_a_second_one_leaves() {
     screen.wait_for("You: ");
     screen.type_in("hello\r");
     model.wait_for(1).await.unwrap();
-    screen.type_in(CONTROL_C);
+    screen.press(CONTROL_C);
     screen.wait_for("Stopped 1 task");
-    screen.type_in(CONTROL_C);
+    screen.press(CONTROL_C);
     assert_eq!(screen.end(), Some(0), "{}", screen.text);
     assert!(screen.is_in_first_mode());
 }
@@ -221,7 +251,7 @@ async fn what_is_typed_meanwhile_steers_the_turn() {
     screen.wait_for("You: ");
     home.write("workspace/go", "");
     screen.wait_for("Bonjour.");
-    screen.type_in(CONTROL_D);
+    screen.press(CONTROL_D);
     assert_eq!(screen.end(), Some(0), "{}", screen.text);
     assert_eq!(model.violations(), Vec::<String>::new());
 }
