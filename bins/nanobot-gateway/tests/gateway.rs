@@ -4,6 +4,9 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Command, Stdio};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
 fn program(home: &std::path::Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nanobot-gateway"));
     command.env_clear().env("HOME", home).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -18,8 +21,7 @@ fn it_runs_until_it_is_terminated() {
     let title = lines.next().unwrap().unwrap();
     assert_eq!(title, format!("🐈 nanobot {} gateway", env!("CARGO_PKG_VERSION")));
     assert!(lines.any(|line| line.unwrap().starts_with("Health: http://127.0.0.1:")));
-    let killed = Command::new("kill").arg(child.id().to_string()).status().unwrap();
-    assert!(killed.success());
+    kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGTERM).unwrap();
     let mut log = String::new();
     child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0), "{log}");
