@@ -11,10 +11,14 @@ mod basics;
 mod commands;
 mod configuration;
 mod conversation;
+#[cfg(unix)]
+mod cuts;
 mod faults;
 #[cfg(unix)]
 mod gateway;
 mod import;
+#[cfg(unix)]
+mod memory;
 mod models;
 #[cfg(unix)]
 mod prompt;

@@ -189,11 +189,11 @@ impl Asked {
 async fn ask_gateway(
     client: &ControlClient,
     session: &str,
-    text: &str,
+    said: &str,
     on_event: impl Fn(TerminalEvent),
 ) -> Result<Answer, RuntimeError> {
     let mut conversation = client.converse(session).await?;
-    let turn = conversation.say(text).await?;
+    let turn = conversation.say(said).await?;
     let mut answer = Answer { text: None, ok: true, streamed: false };
     let (mut is_answered, mut has_ended) = (false, false);
     loop {
@@ -210,7 +210,8 @@ async fn ask_gateway(
             Told::Event { event: TerminalEvent::Reply { text, streamed, ok }, is_answer: true } => {
                 answer = Answer { text: Some(text), ok, streamed };
                 is_answered = true;
-                if !ok {
+                // The answer to a command is no turn.
+                if !ok || is_command(said) {
                     return Ok(answer);
                 }
             }

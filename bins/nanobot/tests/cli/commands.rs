@@ -1,0 +1,226 @@
+//! Slash commands wherever people give them, the restart that one of them asks for, and the logs that
+//! are left.
+
+use std::path::{Path, PathBuf};
+
+use nanobot_testkit::telegram::{Incoming, Person, TOKEN};
+use nanobot_testkit::{ModelServer, Reply, ReservedPort, TelegramFake, WebSocketClient};
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use crate::gateway::Running;
+use crate::support::{Home, assert_says, finish, until};
+
+/// Commands and what their answers have in them, in a conversation of one turn.
+const ANSWERS: [(&str, &str); 14] = [
+    ("/help", "/restart — Restart the assistant"),
+    ("/status", "Context: about "),
+    ("/usage", "Tokens since start: "),
+    ("/context", "Context of "),
+    ("/compact", "nothing to summarise"),
+    ("/memory", "MEMORY.md"),
+    ("/skill", "skill-creator"),
+    ("/agents", "subagent"),
+    ("/branch", "nanobot agent -s"),
+    ("/pending", "settled"),
+    ("/stop", "No active task to stop."),
+    ("/start", "Hi, I am nanobot."),
+    ("/frobnicate it", "There is no command /frobnicate."),
+    ("/clear", "New session started."),
+];
+
+#[tokio::test]
+async fn commands_are_answered_in_a_pipe_and_line_by_line() {
+    let model = ModelServer::scripted([Reply::text("Hello.")]).await.unwrap();
+    let home = Home::with_model(&model.base_url());
+    let input: String = ["hello"].into_iter().chain(ANSWERS.map(|(command, _)| command)).collect::<Vec<_>>().join("\n");
+    let run = home.run_with_input(&["agent"], input.as_bytes()).await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let mut rest = run.stdout.strip_prefix("Hello.\n").expect(&run.stdout);
+    for (command, expected) in ANSWERS {
+        rest = rest.split_once(expected).unwrap_or_else(|| panic!("{command} in {}", run.stdout)).1;
+    }
+    for (command, expected) in [("/status", "Context: about "), ("/nwe", "Did you mean /new?")] {
+        let run = home.run(&["agent", "-m", command]).await;
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        assert_says(&run.stdout, &[expected]);
+    }
+    let asked: Vec<String> = model.requests().iter().map(|request| format!("{request:?}")).collect();
+    assert!(asked.iter().all(|request| !request.contains("frobnicate")), "no command goes to the model");
+}
+
+#[tokio::test]
+async fn a_line_ends_with_its_turn_also_when_the_message_tool_answered_it() {
+    let written = |text: &str| Reply::call("message", &json!({"content": text}));
+    let replies = [written("One."), written("And two."), Reply::text("kept"), Reply::text("Three.")];
+    let model = ModelServer::scripted(replies).await.unwrap();
+    let home = Home::with_model(&model.base_url());
+    let run = home.run_with_input(&["agent"], b"write twice\nand now?\n/restart\n/help restart\n").await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let expected = "One.\nAnd two.\nThree.\nRestarting...\n/restart — Restart the assistant\n";
+    assert_eq!(run.stdout, expected, "{}", run.stderr);
+    assert_says(&run.stderr, &["Restarted."]);
+}
+
+async fn ask(client: &mut WebSocketClient, text: &str) -> String {
+    client.send_text(text).await.unwrap();
+    loop {
+        let event = client.receive_until("message").await.unwrap().pop().unwrap();
+        // What is said on the assistant's own behalf answers nothing.
+        if event["kind"] == "final" {
+            return event["text"].as_str().unwrap().to_owned();
+        }
+    }
+}
+
+async fn connect(port: &ReservedPort) -> WebSocketClient {
+    let url = format!("ws://{}/?client_id=me", port.address());
+    let mut client = WebSocketClient::connect_soon(&url).await.unwrap();
+    client.receive_until("ready").await.unwrap();
+    client
+}
+
+#[tokio::test]
+async fn a_gateway_obeys_in_every_channel_and_begins_again_when_asked() {
+    let secret = "sk-proj-abcdefgh12345678";
+    let looked = Reply::call("exec", &json!({"command": format!("echo loud {secret}")}));
+    let silent = Reply::call("message", &json!({"content": "by the tool"}));
+    let model = ModelServer::scripted([looked, silent, Reply::text("kept")]).await.unwrap();
+    let telegram = TelegramFake::start().await.unwrap();
+    let port = ReservedPort::new().unwrap();
+    let home = Home::new();
+    home.configure(&json!({
+        "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
+        "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
+        "channels": {
+            "websocket": {"enabled": true, "port": port.number(), "websocketRequiresToken": false, "allowFrom": ["*"]},
+            "telegram": {"enabled": true, "token": TOKEN, "apiBase": telegram.api_base(), "allowFrom": ["7"]},
+        },
+    }));
+    let gateway = Running::start(&home).await;
+    let mut client = connect(&port).await;
+
+    // A turn that answers by the tool alone has an end too.
+    client.send_text("whisper something").await.unwrap();
+    let heard = client.receive_until("turn_end").await.unwrap();
+    let said: Vec<&str> = heard.iter().filter(|e| e["kind"] == "final").filter_map(|e| e["text"].as_str()).collect();
+    assert_eq!(said, ["by the tool"]);
+    for (command, expected) in ANSWERS {
+        let answer = ask(&mut client, command).await;
+            assert!(answer.contains(expected), "{command}: {answer}");
+    }
+    assert_says(&home.run(&["agent", "-m", "/status"]).await.stdout, &["Session cli:direct"]);
+
+    // The menu is the table, and a group restarts nobody.
+    let ann = Person::new(7, "Ann", "ann_x");
+    telegram.push(Incoming::private(&ann, "/help"));
+    telegram.push(Incoming::group(-100_5, &ann, "/restart"));
+    let sent = telegram.wait_for_sent(2).await.unwrap();
+    let texts: Vec<&str> = sent.iter().map(|message| message.text.as_str()).collect();
+    assert!(texts.iter().any(|text| text.contains("nanobot commands")), "{texts:?}");
+    assert!(texts.iter().any(|text| text.contains("only by somebody who talks to me alone")), "{texts:?}");
+    let menu: Vec<Value> = telegram.commands().as_array().unwrap().iter().map(|c| c["command"].clone()).collect();
+    for command in ["new", "stop", "status", "usage", "context", "compact", "memory", "skill", "agents", "restart"] {
+        assert!(menu.contains(&json!(command)), "{command} in {menu:?}");
+    }
+
+    // It begins again as the same process, and who asked is told once.
+    telegram.push(Incoming::private(&ann, "/restart"));
+    let told = async || telegram.texts_in(7).iter().any(|text| text == "Restarted.");
+    until("the restart is told", told).await;
+    assert_eq!(telegram.texts_in(7).iter().filter(|text| text.starts_with("Restart")).count(), 2);
+    assert!(!home.names("").contains(&"restart.json".to_owned()));
+    let mut client = connect(&port).await;
+    assert_says(&ask(&mut client, "/status").await, &["Session websocket:"]);
+    gateway.signal(Signal::SIGTERM);
+    let (_, code) = gateway.end().await;
+    assert_eq!(code, Some(0));
+    assert_logs(&home, secret);
+}
+
+/// What tools did is on record; what people and models said, and secrets, are in no log.
+fn assert_logs(home: &Home, secret: &str) {
+    let log = home.read("logs/gateway.log");
+    assert_eq!(log.matches("gateway started").count(), 2, "{log}");
+    let audit = home.read("logs/audit.log");
+    for hidden in ["whisper", "by the tool", "test-key", secret] {
+        assert!(!log.contains(hidden), "{hidden} in {log}");
+    }
+    assert!(!audit.contains(secret), "{audit}");
+    let lines: Vec<Value> = audit.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let shown: Vec<Value> = lines
+        .iter()
+        .map(|line| json!([line["channel"], line["sender"], line["tool"], line["effect"], line["arguments"]]))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            json!(["websocket", "me", "exec", "irreversible", {"command": "echo loud ***"}]),
+            json!(["websocket", "me", "message", "idempotent", {"content": "by the tool"}]),
+        ]
+    );
+}
+
+/// Every file below a folder, relative to it.
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(next).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { folders.push(path) } else { found.push(path.strip_prefix(folder).unwrap().to_owned()) }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[tokio::test]
+async fn engine_and_brain_are_apart_and_nothing_is_outside_the_home_that_is_named() {
+    let home = Home::new();
+    let brain = home.path().with_file_name("elsewhere");
+    let write = |path: &str| Reply::call("write_file", &json!({"path": brain.join(path), "content": "mine"}));
+    let replies = [
+        write("workspace/notes.md"),
+        write("logs/audit.log"),
+        write("library/skills/weather/SKILL.md"),
+        Reply::call("read_file", &json!({"path": brain.join("logs/audit.log")})),
+        Reply::text("done"),
+    ];
+    let model = ModelServer::scripted(replies).await.unwrap();
+    std::fs::create_dir_all(&brain).unwrap();
+    let config = json!({
+        "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
+        "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
+        "tools": {"restrictToWorkspace": false},
+    });
+    std::fs::write(brain.join("config.json"), config.to_string()).unwrap();
+    let run = async |arguments: &[&str]| {
+        let mut command = home.program();
+        command.env("NANOBOT_HOME", &brain).args(arguments);
+        let run = finish(command, b"").await;
+        assert_eq!(run.code, 0, "{arguments:?}: {}", run.stderr);
+        run.stdout
+    };
+    assert_eq!(run(&["agent", "-m", "write"]).await, "done\n");
+    for arguments in
+        [&["status"] as &[&str], &["sessions", "list"], &["skills", "list"], &["inbox"], &["config", "path"]]
+    {
+        run(arguments).await;
+    }
+    let outside: Vec<PathBuf> =
+        files_below(brain.parent().unwrap()).into_iter().filter(|path| !path.starts_with("elsewhere")).collect();
+    assert_eq!(outside, Vec::<PathBuf>::new());
+    let inside = files_below(&brain);
+    let mut places: Vec<&str> = inside.iter().filter_map(|path| path.iter().next()?.to_str()).collect();
+    places.dedup();
+    // A backup is made once, on the first visit to a home with a configuration.
+    places.retain(|place| !place.starts_with("config.json.bak-"));
+    let known = ["config.json", "gateway.lock", "index.db", "library", "logs", "prompts", "state.db", "workspace"];
+    assert!(places.iter().all(|place| known.contains(place)), "{places:?}");
+    assert_eq!(std::fs::read_to_string(brain.join("workspace/notes.md")).unwrap(), "mine");
+    let audit = std::fs::read_to_string(brain.join("logs/audit.log")).unwrap();
+    let outcomes: Vec<Value> = audit.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let successes: Vec<bool> = outcomes.iter().map(|line| line["success"].as_bool().unwrap()).collect();
+    assert_eq!(successes, [true, false, false, true], "{audit}");
+}
