@@ -140,21 +140,23 @@ impl Shared {
             Err(AgentError::Interrupted) => return Tried::Done,
             Err(error) => return failed(task, &error),
         };
-        if subagents.is_awaited(task) {
+        let is_on_the_way = if subagents.is_awaited(task) {
             subagents.report(task);
             match self.bus.publish_inbound(subagents.result(task, end).await).await {
-                Ok(Accepted::New) => {}
-                // An earlier process brought it.
-                Ok(Accepted::Duplicate) => subagents.answered(&task.id),
+                Ok(accepted) => accepted == Accepted::New,
                 Err(error) => return failed(task, &error.into()),
             }
         } else {
-            subagents.answered(&task.id);
-            self.tell_end(&held.delivery.message, &task.parent);
-        }
+            false
+        };
         match held.delivery.settle(Settle::Ack).await {
             Ok(()) | Err(BusError::Conflict { .. } | BusError::Unknown { .. }) => {}
             Err(error) => tracing::error!(%error, subagent = task.id, "a task could not be settled; it comes again"),
+        }
+        if !is_on_the_way {
+            // Nobody waits for a message, or an earlier process brought it.
+            subagents.answered(&task.id);
+            self.tell_end(&held.delivery.message, &task.parent);
         }
         Tried::Done
     }

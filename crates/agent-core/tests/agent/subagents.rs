@@ -210,6 +210,7 @@ async fn a_result_comes_back_into_the_session_and_thread_that_asked_for_it() {
     running.say("c", "/agents").await;
     assert_eq!(running.text().await, "No subagents are at work for this chat.");
     running.stop().await;
+    world.assert_replays(SESSION).await;
 
     let log = world.log(SESSION).await;
     let brought = log.iter().find(|line| line.starts_with("user: [Subagent")).unwrap();
@@ -605,6 +606,43 @@ async fn survives(bus: Arc<dyn Bus>, ledger: Arc<dyn Ledger>, dies_at: usize, af
     let own = world.log(session.as_str()).await;
     assert_eq!(own.iter().filter(|line| line.starts_with("end:")).collect::<Vec<_>>(), ["end: Replied"], "{place}");
     assert_eq!(own.len(), 5, "{own:?}; {place}");
+}
+
+/// The same for a call that waits: three appends, four of the subagent, and one of the end.
+async fn survives_waiting(dies_at: usize, after: bool) {
+    let place = format!("append {dies_at}, after: {after}");
+    let mut world = World::new(model(json!({"task": "find the number", "wait": true})));
+    let inner = Arc::new(InMemoryStore::new());
+    let power = Arc::new(Power::default());
+    let appends = AtomicUsize::new(0);
+    world.sessions = Arc::new(Dying { inner: inner.clone(), power: power.clone(), appends, dies_at, after });
+    let bus = Arc::new(MemoryBus::new());
+    let mortal = Arc::new(Mortal { inner: bus.clone(), power: power.clone() });
+    let first = Running::on(&world, mortal, bus.clone(), NO_GRACE, SubagentSettings::default()).await;
+    first.say("a", "ask somebody and wait").await;
+    power.went_off.cancelled().await;
+    first.stop().await;
+
+    world.sessions = inner;
+    let mut second = Running::on(&world, bus.clone(), bus, LoopSettings::default(), SubagentSettings::default()).await;
+    let told = second.text().await;
+    assert!(told.ends_with("It is 42."), "{told}; {place}");
+    second.subagents.finished(&SESSION.into()).await;
+    let open = second.ledger.list(Queue::Inbound, LedgerFilter::Open, 10).await.unwrap();
+    assert!(open.iter().all(|entry| entry.inbound.as_ref().unwrap().id == Some("a".into())), "{open:?}; {place}");
+    second.stop().await;
+    let log = world.log(SESSION).await;
+    let count = |start: &str| log.iter().filter(|line| line.starts_with(start)).count();
+    assert_eq!((count("user: "), count("tool: "), count("end: ")), (1, 1, 1), "{log:?}; {place}");
+}
+
+#[tokio::test]
+async fn a_crash_at_any_step_leaves_a_waiting_call_its_result() {
+    for after in [false, true] {
+        for dies_at in 0..8 {
+            survives_waiting(dies_at, after).await;
+        }
+    }
 }
 
 #[tokio::test]
