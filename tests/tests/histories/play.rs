@@ -13,7 +13,6 @@ use nanobot_agent_core::{
 };
 use nanobot_bus::EventFeed;
 use nanobot_context::{ContextBuilder, ContextSettings};
-use nanobot_memory::MarkdownStore;
 use nanobot_provider::{Candidate, ChatRequest, Generation, ProviderError, ProviderRouter, RetryPolicy};
 use nanobot_providers::{ProviderSpec, render};
 use nanobot_session::{Entry, MessageEntry, ReadFrom, Seq, SessionStore as _, rewind};
@@ -25,7 +24,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::stage::{Answer, Asked, Model, Process, Script, Skills, Small};
+use super::stage::{Answer, Asked, Facts, Model, Process, Script, Skills, Small};
 use super::step::{Call, From, Habits, Restart, Round, SESSIONS, Step, Trouble};
 use crate::world::today;
 
@@ -74,7 +73,10 @@ impl Seen {
     /// JSON each.
     fn shares(&self, older: &Self) -> u64 {
         let (newer, older) = (plain(&self.request), plain(&older.request));
-        newer.bytes().zip(older.bytes()).take_while(|(newer, older)| newer == older).count() as u64
+        let blocks = newer.as_bytes().chunks(64).zip(older.as_bytes().chunks(64));
+        let equal = 64 * blocks.take_while(|(newer, older)| newer == older).count();
+        let (newer, older) = (newer.bytes().skip(equal), older.bytes().skip(equal));
+        (equal + newer.zip(older).take_while(|(newer, older)| newer == older).count()) as u64
     }
 
     fn tools(&self) -> HashSet<&ToolName> {
@@ -110,14 +112,70 @@ struct Known {
     recorded: u64,
 }
 
-pub(super) struct Play {
+/// What an assistant is made of; most of it outlives a process.
+struct Parts {
     habits: Habits,
     root: tempfile::TempDir,
     name: String,
     process: Process,
     script: Arc<Script>,
     skills: Arc<Skills>,
+    memory: Arc<Facts>,
     registry: Arc<Registry>,
+}
+
+impl Parts {
+    fn new(habits: Habits) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::write(root.path().join("AGENTS.md"), "Be kind.").unwrap();
+        Self {
+            habits,
+            root,
+            name: "nanobot".to_owned(),
+            process: Process::first(),
+            script: Arc::default(),
+            skills: Arc::default(),
+            memory: Arc::default(),
+            registry: Arc::default(),
+        }
+    }
+
+    /// An assistant as a new process would build it.
+    fn agent(&self) -> Agent {
+        let Habits { budget, forgets_images, blind, crowded } = self.habits;
+        let candidates = MODELS.into_iter().enumerate().map(|(place, model)| Candidate {
+            provider: Arc::new(Model {
+                name: model.into(),
+                script: Arc::clone(&self.script),
+                blind: blind && place == 0,
+            }),
+            model: "model".into(),
+            generation: Generation::default(),
+        });
+        let policy = RetryPolicy { pauses: Vec::new(), longest_pause: Duration::ZERO, ..RetryPolicy::default() };
+        let settings = ContextSettings {
+            bot_name: self.name.clone(),
+            skills: Arc::clone(&self.skills) as _,
+            sessions_kept: if crowded { 1 } else { 256 },
+            image_cache_bytes: if forgets_images { 0 } else { 1 << 20 },
+            today,
+            ..ContextSettings::new(self.root.path())
+        };
+        let context = ContextBuilder::new(settings, Arc::clone(&self.memory) as _);
+        let parts = AgentParts {
+            router: Arc::new(ProviderRouter::new(candidates, policy)),
+            registry: Arc::clone(&self.registry),
+            sessions: Arc::new(self.process.clone()),
+            context: Arc::new(context.with_notes(Arc::new(self.process.clone()))),
+            events: EventFeed::new(),
+        };
+        let options = TurnOptions { token_budget: budget, ..TurnOptions::default() };
+        Agent::new(parts, AgentSettings { options, ..AgentSettings::default() })
+    }
+}
+
+pub(super) struct Play {
+    parts: Parts,
     agent: Agent,
     sessions: [Known; SESSIONS],
     /// Hours that passed without a word.
@@ -131,23 +189,11 @@ pub(super) struct Play {
 
 impl Play {
     pub(super) fn new(habits: Habits) -> Self {
-        let root = tempfile::tempdir().unwrap();
-        std::fs::create_dir(root.path().join("memory")).unwrap();
-        std::fs::write(root.path().join("AGENTS.md"), "Be kind.").unwrap();
-        let (script, skills, process) = (Arc::<Script>::default(), Arc::<Skills>::default(), Process::first());
-        let registry = Arc::new(Registry::new());
-        let name = "nanobot".to_owned();
-        let workspace = root.path().to_owned();
-        let agent = agent(&habits, &workspace, &name, &script, &skills, &registry, &process);
         let may_shorten = habits.budget > 0;
+        let parts = Parts::new(habits);
+        let agent = parts.agent();
         let play = Self {
-            habits,
-            root,
-            name,
-            process,
-            script,
-            skills,
-            registry,
+            parts,
             agent,
             sessions: Default::default(),
             silence: chrono::TimeDelta::zero(),
@@ -160,7 +206,7 @@ impl Play {
     }
 
     fn file(&self, name: &str) -> PathBuf {
-        self.root.path().join(name)
+        self.parts.root.path().join(name)
     }
 
     fn next_number(&mut self) -> u32 {
@@ -173,27 +219,25 @@ impl Play {
         let tools = [
             own("list", "a.txt".to_owned()),
             own("read", "很长的 text ".repeat(120)),
-            own("remember", "ok".to_owned()).writing(self.file("memory/MEMORY.md")),
+            own("remember", "ok".to_owned()).writing(Arc::clone(&self.parts.memory)),
         ];
         for tool in tools {
-            self.registry.register(Arc::new(tool)).unwrap();
+            self.parts.registry.register(Arc::new(tool)).unwrap();
         }
     }
 
     /// Ends the process and begins another one.
     fn restart(&mut self, appends: usize, external: &[usize]) {
-        self.process = self.process.next(appends);
-        self.registry = Arc::new(Registry::new());
+        self.parts.process = self.parts.process.next(appends);
+        self.parts.registry = Arc::new(Registry::new());
         self.fill_registry();
         self.connect(external);
-        let workspace = self.root.path().to_owned();
-        self.agent =
-            agent(&self.habits, &workspace, &self.name, &self.script, &self.skills, &self.registry, &self.process);
+        self.agent = self.parts.agent();
         self.sessions.iter_mut().for_each(|known| known.recorded = 0);
     }
 
     fn connected(&self) -> Vec<usize> {
-        let specs = self.registry.specs();
+        let specs = self.parts.registry.specs();
         specs.iter().filter_map(|spec| spec.name.as_str().strip_prefix("mcp_")?.parse().ok()).collect()
     }
 
@@ -201,7 +245,7 @@ impl Play {
         for number in external {
             let tool = Small::new(&format!("mcp_{number}"), ToolSource::External, "external");
             // One that is there stays.
-            let _there_already = self.registry.register(Arc::new(tool));
+            let _there_already = self.parts.registry.register(Arc::new(tool));
         }
     }
 
@@ -248,16 +292,22 @@ impl Play {
     /// What happens outside of any session.
     fn happen(&mut self, step: &Step) {
         match step {
-            Step::Memory => self.note("memory/MEMORY.md"),
-            Step::DayNote => self.note(&format!("memory/{}.md", today())),
-            Step::Bootstrap => self.note("AGENTS.md"),
-            Step::Skill => drop(self.skills.0.fetch_add(1, Ordering::Relaxed)),
+            Step::Memory => {
+                let fact = self.fact();
+                *self.parts.memory.facts.lock().unwrap() = fact;
+            }
+            Step::DayNote => {
+                let fact = self.fact();
+                *self.parts.memory.note.lock().unwrap() = Some(fact);
+            }
+            Step::Bootstrap => std::fs::write(self.file("AGENTS.md"), self.fact()).unwrap(),
+            Step::Skill => drop(self.parts.skills.0.fetch_add(1, Ordering::Relaxed)),
             Step::Connect(external) => self.connect(external),
-            Step::Disconnect(number) => drop(self.registry.remove(&format!("mcp_{number}").as_str().into())),
+            Step::Disconnect(number) => drop(self.parts.registry.remove(&format!("mcp_{number}").as_str().into())),
             Step::Reconnect(order) => {
                 let there = self.connected();
                 for number in &there {
-                    self.registry.remove(&format!("mcp_{number}").as_str().into());
+                    self.parts.registry.remove(&format!("mcp_{number}").as_str().into());
                 }
                 let back: Vec<usize> =
                     order.iter().chain(&there).copied().filter(|tool| there.contains(tool)).collect();
@@ -280,20 +330,19 @@ impl Play {
         }
     }
 
-    fn note(&mut self, file: &str) {
-        let number = self.next_number();
-        std::fs::write(self.file(file), format!("# Fact {number}: she likes \"tea\" 茶\n")).unwrap();
+    fn fact(&mut self) -> String {
+        format!("# Fact {}: she likes \"tea\" 茶", self.next_number())
     }
 
     fn begin_anew(&mut self, what: Restart, external: &[usize]) {
         match what {
             Restart::Same => {}
             Restart::Renamed => {
-                self.name = format!("Mika {}", self.next_number());
+                self.parts.name = format!("Mika {}", self.next_number());
                 self.may_break(MissEvent::ConfigChanged);
             }
             Restart::Lost => {
-                self.process.lose_notes();
+                self.parts.process.lose_notes();
                 self.may_break(MissEvent::LostState);
                 self.sessions.iter_mut().for_each(|known| known.forgotten = true);
             }
@@ -326,18 +375,18 @@ impl Play {
 
     /// How many answers of models a session holds.
     async fn answered(&self, session: usize) -> usize {
-        let view = self.process.read(&NAMES[session].into(), ReadFrom::Seq(Seq(0))).await.unwrap();
+        let view = self.parts.process.read(&NAMES[session].into(), ReadFrom::Seq(Seq(0))).await.unwrap();
         let is_answer = |entry: &Entry| matches!(entry, Entry::Message(entry) if entry.message.role() == "assistant");
         view.records.iter().filter(|record| is_answer(&record.entry)).count()
     }
 
     async fn consolidate(&mut self, session: usize) -> Result<(), TestCaseError> {
         let key = SessionKey::from(NAMES[session]);
-        let view = self.process.read(&key, ReadFrom::Cursor).await.unwrap();
+        let view = self.parts.process.read(&key, ReadFrom::Cursor).await.unwrap();
         let is_user = |entry: &Entry| matches!(entry, Entry::Message(entry) if entry.message.role() == "user");
         let last = view.records.iter().rev().find(|record| is_user(&record.entry)).map(|record| record.seq);
         if let Some(upto) = last {
-            self.process.append(&key, view.head, vec![Entry::Consolidated { upto }]).await.unwrap();
+            self.parts.process.append(&key, view.head, vec![Entry::Consolidated { upto }]).await.unwrap();
             self.sessions[session].causes.insert(MissEvent::Compaction);
         }
         Ok(())
@@ -345,16 +394,16 @@ impl Play {
 
     async fn rewind(&mut self, session: usize, messages: u64) -> Result<(), TestCaseError> {
         let key = SessionKey::from(NAMES[session]);
-        let view = self.process.read(&key, ReadFrom::Cursor).await.unwrap();
+        let view = self.parts.process.read(&key, ReadFrom::Cursor).await.unwrap();
         let to = Seq(view.head.0.saturating_sub(messages).max(view.cursor.0));
-        rewind(&self.process, &key, to).await.unwrap();
+        rewind(&self.parts.process, &key, to).await.unwrap();
         self.sessions[session].causes.insert(MissEvent::Rewound);
         Ok(())
     }
 
     /// What the model will say from now on.
     fn tell(&self, answers: impl IntoIterator<Item = Answer>) {
-        *self.script.answers.lock().unwrap() = answers.into_iter().collect();
+        *self.parts.script.answers.lock().unwrap() = answers.into_iter().collect();
     }
 
     fn answers(&mut self, rounds: &[Round], thinks: bool) -> Vec<Answer> {
@@ -439,7 +488,7 @@ impl Play {
 
     /// Holds the requests of the turn that just ended against those before them.
     async fn compare(&mut self, session: usize) -> Result<(), TestCaseError> {
-        let asked = std::mem::take(&mut *self.script.asked.lock().unwrap());
+        let asked = std::mem::take(&mut *self.parts.script.asked.lock().unwrap());
         let report = self.agent.usage_report(&NAMES[session].into()).await;
         let known = &mut self.sessions[session];
         let mut may_be = known.causes.clone();
@@ -540,39 +589,4 @@ fn trouble_of(trouble: Trouble) -> Vec<Answer> {
         Trouble::TooLong => vec![too_long(), too_long()],
         Trouble::BrokenOff => vec![Answer::BreaksOff],
     }
-}
-
-fn agent(
-    habits: &Habits,
-    workspace: &std::path::Path,
-    name: &str,
-    script: &Arc<Script>,
-    skills: &Arc<Skills>,
-    registry: &Arc<Registry>,
-    process: &Process,
-) -> Agent {
-    let candidates = MODELS.into_iter().enumerate().map(|(place, model)| Candidate {
-        provider: Arc::new(Model { name: model.into(), script: Arc::clone(script), blind: habits.blind && place == 0 }),
-        model: "model".into(),
-        generation: Generation::default(),
-    });
-    let policy = RetryPolicy { pauses: Vec::new(), longest_pause: Duration::ZERO, ..RetryPolicy::default() };
-    let settings = ContextSettings {
-        bot_name: name.to_owned(),
-        skills: Arc::clone(skills) as _,
-        sessions_kept: if habits.crowded { 1 } else { 256 },
-        image_cache_bytes: if habits.forgets_images { 0 } else { 1 << 20 },
-        today,
-        ..ContextSettings::new(workspace)
-    };
-    let memory = Arc::new(MarkdownStore::new(workspace.join("memory")));
-    let parts = AgentParts {
-        router: Arc::new(ProviderRouter::new(candidates, policy)),
-        registry: Arc::clone(registry),
-        sessions: Arc::new(process.clone()),
-        context: Arc::new(ContextBuilder::new(settings, memory).with_notes(Arc::new(process.clone()))),
-        events: EventFeed::new(),
-    };
-    let options = TurnOptions { token_budget: habits.budget, ..TurnOptions::default() };
-    Agent::new(parts, AgentSettings { options, ..AgentSettings::default() })
 }

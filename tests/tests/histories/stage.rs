@@ -7,15 +7,17 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use chrono::NaiveDate;
 use futures_util::stream;
 use nanobot_context::{Note, PromptStore};
+use nanobot_memory::{DayNote, MemoryError, MemoryStore, Reason, Revision, Scope};
 use nanobot_provider::{ChatRequest, ChatStream, Provider, ProviderError, StreamEvent};
 use nanobot_session::{Entry, InMemoryStore, ReadFrom, Seq, SessionError, SessionInfo, SessionStore, SessionView};
 use nanobot_skill::{Skill, SkillOrigin, SkillSource};
 use nanobot_tool::{Tool, ToolContext};
 use nanobot_types::{
-    ChatMessage, Content, ContentBlock, Effect, FinishReason, Map, ProviderName, SessionKey, ToolResult, ToolSource,
-    ToolSpec,
+    ChatMessage, Content, ContentBlock, Effect, FinishReason, Map, ProviderName, SessionKey, Timestamp, ToolResult,
+    ToolSource, ToolSpec,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -129,12 +131,45 @@ fn has_images(request: &ChatRequest) -> bool {
     })
 }
 
-/// A tool that writes a file, or says something.
+/// Memory that lives as long as the history.
+#[derive(Debug, Default)]
+pub(super) struct Facts {
+    pub(super) facts: Mutex<String>,
+    pub(super) note: Mutex<Option<String>>,
+}
+
+#[async_trait]
+impl MemoryStore for Facts {
+    async fn facts(&self, _: &Scope) -> Result<nanobot_memory::Facts, MemoryError> {
+        let text = self.facts.lock().unwrap().clone();
+        Ok(nanobot_memory::Facts { text, revision: Revision(0) })
+    }
+
+    async fn replace_facts(&self, _: &Scope, text: String, _: Revision, _: &Reason) -> Result<Revision, MemoryError> {
+        *self.facts.lock().unwrap() = text;
+        Ok(Revision(0))
+    }
+
+    async fn append_history(&self, _: &Scope, _: Timestamp, _: &str) -> Result<(), MemoryError> {
+        Ok(())
+    }
+
+    async fn day_note(&self, _: &Scope, date: NaiveDate) -> Result<Option<DayNote>, MemoryError> {
+        let text = self.note.lock().unwrap().clone();
+        Ok(text.map(|text| DayNote { date, text }))
+    }
+
+    async fn recent(&self, _: &Scope, _: u32) -> Result<Vec<DayNote>, MemoryError> {
+        Ok(Vec::new())
+    }
+}
+
+/// A tool that changes memory, or says something.
 #[derive(Debug)]
 pub(super) struct Small {
     spec: ToolSpec,
     says: String,
-    writes: Option<PathBuf>,
+    writes: Option<Arc<Facts>>,
 }
 
 impl Small {
@@ -149,8 +184,8 @@ impl Small {
         Self { spec, says: says.into(), writes: None }
     }
 
-    pub(super) fn writing(self, file: PathBuf) -> Self {
-        Self { writes: Some(file), ..self }
+    pub(super) fn writing(self, memory: Arc<Facts>) -> Self {
+        Self { writes: Some(memory), ..self }
     }
 }
 
@@ -161,8 +196,8 @@ impl Tool for Small {
     }
 
     async fn execute(&self, arguments: Value, _: &ToolContext) -> ToolResult {
-        if let Some(file) = &self.writes {
-            std::fs::write(file, arguments["what"].as_str().unwrap_or_default()).unwrap();
+        if let Some(memory) = &self.writes {
+            *memory.facts.lock().unwrap() = arguments["what"].as_str().unwrap_or_default().to_owned();
         }
         ToolResult::ok(self.says.clone())
     }

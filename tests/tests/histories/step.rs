@@ -167,7 +167,7 @@ fn turn() -> impl Strategy<Value = Step> {
 
 fn step() -> impl Strategy<Value = Step> {
     let session = || 0..SESSIONS;
-    let restart = prop_oneof![4 => Just(Restart::Same), 1 => Just(Restart::Renamed), 1 => Just(Restart::Lost)];
+    let restart = prop_oneof![4 => Just(Restart::Same), 2 => Just(Restart::Renamed), 1 => Just(Restart::Lost)];
     prop_oneof![
         20 => turn(),
         2 => (session(), rounds(), 0..7_usize)

@@ -41,7 +41,7 @@ impl LogFacts {
             head: view.head.0,
             reset: records().any(|record| record.seq == view.cursor && record.entry == Entry::Reset),
             rewound: records().find(|record| matches!(record.entry, Entry::Rewound { .. })).map(|record| record.seq.0),
-            undone: is_left.then(|| replay(view).transcript.messages().len()),
+            undone: is_left.then(|| messages_as_said(view)),
             // A copy of another conversation was answered there.
             answered: !view.metadata.contains_key("forked_from")
                 && (!view.answered.is_empty() || records().any(is_answer)),
@@ -52,6 +52,13 @@ impl LogFacts {
     pub(crate) fn for_context(&self) -> SessionFacts<'static> {
         SessionFacts { cursor: Some(self.cursor), silent: self.silent, ..SessionFacts::default() }
     }
+}
+
+/// Messages of the conversation without results that are made up for calls whose own were undone.
+fn messages_as_said(view: &SessionView) -> usize {
+    let replayed = replay(view);
+    let made_up = replayed.repairs.len() + replayed.open_turn.map_or(0, |open| open.pending.len());
+    replayed.transcript.messages().len().saturating_sub(made_up)
 }
 
 /// Whether this program's model said it; the Python program writes no name.

@@ -207,7 +207,8 @@ impl TurnWatch<'_> {
             let section = format!("provider {}", next.by);
             return Some(Miss { event: MissEvent::ProviderSwitch, section, byte: 0, at });
         }
-        let parting = last.fingerprint.parting(&next.fingerprint).or_else(|| self.unseen_parting(last, &next.fingerprint));
+        let parting =
+            last.fingerprint.parting(&next.fingerprint).or_else(|| self.unseen_parting(last, &next.fingerprint));
         let Parting { part, byte } = parting?;
         Some(match part {
             Part::Tool(name) => Miss { event: MissEvent::ToolsChanged, section: format!("tool {name}"), byte, at },
