@@ -47,5 +47,5 @@ async fn of_scope(memory: &dyn MemoryStore, scope: &Scope, today: NaiveDate) -> 
     let note = memory.day_note(scope, today).await?;
     let (lines, characters) = (facts.lines().filter(|line| !line.trim().is_empty()).count(), facts.chars().count());
     let note = note.map_or_else(|| "none".to_owned(), |note| format!("{} characters", note.text.chars().count()));
-    Ok(format!("{lines} lines, {characters} characters of facts; note of today: {note}"))
+    Ok(format!("{lines} lines, {characters} characters of facts in MEMORY.md; note of today: {note}"))
 }

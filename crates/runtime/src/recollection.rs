@@ -82,3 +82,12 @@ pub(crate) async fn tend(memory: &MarkdownStore) {
         }
     }
 }
+
+/// The same for an assistant that runs without a gateway.
+///
+/// # Errors
+/// As [`memory_store`].
+pub(crate) async fn look_after(config: &Config) -> Result<(), RuntimeError> {
+    tend(&memory_store(config)?).await;
+    Ok(())
+}

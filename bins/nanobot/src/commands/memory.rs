@@ -141,7 +141,7 @@ fn found(memory: &[MemoryHit], said: &[SessionHit]) -> String {
         let session = harmless(hit.session.as_str());
         text.push_str(&format!(
             "{session} message {}, {}{at}\n    {}\n",
-            hit.seq,
+            hit.seq.next(),
             harmless(&hit.role),
             harmless(&hit.excerpt)
         ));
@@ -158,7 +158,7 @@ fn as_json(memory: &[MemoryHit], said: &[SessionHit]) -> Result<String, Failure>
         .iter()
         .map(|hit| {
             serde_json::json!({
-                "session": hit.session, "message": hit.seq, "role": hit.role, "at": hit.at,
+                "session": hit.session, "message": hit.seq.next(), "role": hit.role, "at": hit.at,
                 "file": place(&hit.path), "line": hit.line, "excerpt": hit.excerpt,
             })
         })

@@ -18,7 +18,8 @@ pub async fn memory_store<M: MemoryStore>(make: impl AsyncFn() -> anyhow::Result
     one_of_many_writers_wins(&make().await?).await.context("one of many writers wins")?;
     history_is_beside_the_facts(&make().await?).await.context("history is beside the facts")?;
     notes_are_not_made_by_reading(&make().await?).await.context("notes are not made by reading")?;
-    scopes_are_kept_apart(&make().await?).await.context("scopes are kept apart")
+    scopes_are_kept_apart(&make().await?).await.context("scopes are kept apart")?;
+    changes_can_be_reviewed(&make().await?).await.context("changes can be reviewed and undone")
 }
 
 async fn facts_are_replaced_whole(store: &impl MemoryStore) -> anyhow::Result<()> {
@@ -95,4 +96,32 @@ async fn scopes_are_kept_apart(store: &impl MemoryStore) -> anyhow::Result<()> {
         }
     }
     same("everybody's are as they were", &store.facts(&Scope::Shared).await?.text.as_str(), &"everybody's")
+}
+
+/// Of stores that keep versions.
+async fn changes_can_be_reviewed(store: &impl MemoryStore) -> anyhow::Result<()> {
+    let Some(versions) = store.versions() else { return Ok(()) };
+    let scope = Scope::Shared;
+    same("nothing was changed yet", &versions.log(&scope).await?, &Vec::new())?;
+    let summary = Reason::Consolidation { session: "telegram:1".into() };
+    let turn = Reason::Turn { session: "cli:direct".into(), turn: "t".into() };
+    let mut base = store.facts(&scope).await?.revision;
+    for (text, reason) in [("- tea\n", &summary), ("- coffee\n", &turn), ("- coffee\n", &turn)] {
+        base = store.replace_facts(&scope, text.to_owned(), base, reason).await?;
+    }
+    same("what was written through the store is no surprise", &versions.notice(&scope, &turn).await?, &Vec::new())?;
+    let log = versions.log(&scope).await?;
+    let [second, first] = log.as_slice() else { anyhow::bail!("two changes are not two versions: {log:?}") };
+    same("each has its reason, the newest first", &[&second.reason, &first.reason], &[&turn, &summary])?;
+    same("and stands behind the one before it", &second.before, &Some(first.number))?;
+    let shown = versions.version(&scope, second.number).await?;
+    same("it shows both texts", &(shown.before.as_str(), shown.text.as_str()), &("- tea\n", "- coffee\n"))?;
+    let restored = versions.restore(&scope, first.number).await?;
+    same("an earlier text comes back", &store.facts(&scope).await?.text.as_str(), &"- tea\n")?;
+    same("which is a change as well", &restored.reason, &Reason::Restored { version: first.number })?;
+    let stale = store.replace_facts(&scope, "- milk\n".to_owned(), base, &summary).await;
+    ensure!(matches!(stale, Err(MemoryError::Changed)), "a base from before the restoration gave {stale:?}");
+    let unknown = versions.restore(&scope, restored.number + 1).await;
+    ensure!(matches!(unknown, Err(MemoryError::NoVersion { .. })), "a version that is not there gave {unknown:?}");
+    Ok(())
 }

@@ -1,0 +1,172 @@
+//! Memory as a person sees it: searched, reviewed, brought back, and kept apart where that is wanted.
+
+use nanobot_testkit::model_server::ModelRequest;
+use nanobot_testkit::telegram::{Incoming, Person, TOKEN};
+use nanobot_testkit::{ModelServer, Reply, TelegramFake};
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use crate::gateway::Running;
+use crate::support::{Home, assert_says, until};
+
+#[tokio::test]
+async fn what_the_assistant_writes_can_be_found_reviewed_and_undone() {
+    let write = |text: &str| Reply::call("write_file", &json!({"path": "memory/MEMORY.md", "content": text}));
+    let replies = [write("# Facts\n- 住在北京很久\n"), Reply::text("记住了。"), write("oops\n"), Reply::text("Done.")];
+    let model = ModelServer::scripted(replies).await.unwrap();
+    let home = Home::with_model(&model.base_url());
+    for text in ["我住在北京", "and now break it"] {
+        let run = home.run(&["agent", "-m", text]).await;
+        assert_eq!(run.code, 0, "{}", run.stderr);
+    }
+    let log = home.run(&["memory", "log"]).await.stdout;
+    let lines: Vec<&str> = log.lines().collect();
+    assert_eq!(lines.len(), 2, "{log}");
+    for (line, number) in lines.iter().zip(["2", "1"]) {
+        assert_says(line, &[number, "MEMORY.md", "written in a turn of cli:direct"]);
+    }
+    assert_says(&home.run(&["memory", "show", "2"]).await.stdout, &["-# Facts", "-- 住在北京很久", "+oops"]);
+    assert_eq!(home.run(&["memory", "restore", "1"]).await.code, 0);
+    assert_eq!(home.read("workspace/memory/MEMORY.md"), "# Facts\n- 住在北京很久\n");
+    assert_says(&home.run(&["memory", "log"]).await.stdout, &["3 ", "version 1 brought back"]);
+    let unknown = home.run(&["memory", "restore", "9"]).await;
+    assert_eq!(unknown.code, 1);
+    assert_says(&unknown.stderr, &["no version 9", "nanobot memory log"]);
+
+    let found = home.run(&["memory", "search", "北京"]).await.stdout;
+    assert_says(&found, &["memory/MEMORY.md:2", "住在北京很久", "cli:direct message 1, user", "我住在北京"]);
+    home.write("index.db", "no index at all");
+    let found: Value = serde_json::from_str(&home.run(&["memory", "search", "--json", "break"]).await.stdout).unwrap();
+    assert_eq!(found["memory"], json!([]));
+    assert_eq!(
+        (&found["sessions"][0]["session"], &found["sessions"][0]["excerpt"]),
+        (&json!("cli:direct"), &json!("and now break it"))
+    );
+    assert_says(&home.run(&["memory", "search", "zanzibar"]).await.stdout, &["Nothing was found."]);
+}
+
+#[tokio::test]
+async fn the_assistant_searches_what_was_said_long_ago() {
+    let replies = [
+        Reply::text("Noted."),
+        Reply::call("memory_search", &json!({"query": "tower"})),
+        Reply::call("session_search", &json!({"query": "zanzibar"})),
+        Reply::text("In May."),
+    ];
+    let model = ModelServer::scripted(replies).await.unwrap();
+    let home = Home::with_model(&model.base_url());
+    home.write("workspace/memory/HISTORY.md", "[2026-03-15 14:30] saw the Tokyo Tower\n\n");
+    home.run(&["agent", "-s", "old", "-m", "we fly to Zanzibar in May"]).await;
+    let run = home.run(&["agent", "-m", "when do we fly?"]).await;
+    assert_eq!((run.code, run.stdout.as_str()), (0, "In May.\n"), "{}", run.stderr);
+    let results = results(model.requests().last().unwrap());
+    assert_eq!(
+        results[0],
+        "1 place found:\n- memory/HISTORY.md:1: [2026-03-15 14:30] saw the Tokyo Tower\n\
+         Read on with read_file, for example {\"offset\":1,\"path\":\"memory/HISTORY.md\"}."
+    );
+    assert_says(
+        &results[1],
+        &["1 place found:", "- sessions/cli_old.jsonl:2 (cli:old, message 1, user", "Zanzibar in May"],
+    );
+}
+
+/// What tools answered since a person last said something.
+fn results(request: &ModelRequest) -> Vec<String> {
+    let messages = request.messages();
+    let last = messages.iter().rposition(|message| message["role"] == "user").unwrap_or(0);
+    let results = messages[last..].iter().filter(|message| message["role"] == "tool");
+    results.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The system prompt of the last request that has this text in its newest message.
+fn prompt_of(model: &ModelServer, said: &str) -> String {
+    let requests = model.requests();
+    requests.iter().rfind(|request| request.last_user_text().contains(said)).expect(said).system()
+}
+
+#[tokio::test]
+async fn what_one_person_said_alone_is_told_to_nobody_else() {
+    let model = ModelServer::answering(|request| {
+        let asked = request.last_user_text();
+        match results(request).len() {
+            0 if asked.contains("remember") => Reply::call("remember", &json!({"fact": "PIN is 4711"})),
+            0 if asked.contains("search") => Reply::call("session_search", &json!({"query": "PIN remember"})),
+            1 if asked.contains("search") => Reply::call("memory_search", &json!({"query": "PIN is"})),
+            2 if asked.contains("search") => {
+                Reply::call("read_file", &json!({"path": "memory/people/telegram_3a7/MEMORY.md"}))
+            }
+            _ => Reply::text("Done."),
+        }
+    });
+    let model = model.await.unwrap();
+    let telegram = TelegramFake::start().await.unwrap();
+    let home = Home::new();
+    home.configure(&json!({
+        "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
+        "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
+        "memory": {"scopes": true},
+        "channels": {"telegram": {
+            "enabled": true, "token": TOKEN, "apiBase": telegram.api_base(), "allowFrom": ["*"], "groupPolicy": "open",
+        }},
+    }));
+    home.write("workspace/memory/MEMORY.md", "- we all like tea\n");
+    let gateway = Running::start(&home).await;
+    let (ann, bob) = (Person::new(7, "Ann", "ann_x"), Person::new(8, "Bob", "bob_x"));
+    let answered = async |chat: i64, text: &str| {
+        let told = async || telegram.texts_in(chat).iter().any(|told| told == text);
+        until(&format!("{text} is told to {chat}"), told).await;
+    };
+    telegram.push(Incoming::private(&ann, "remember my PIN"));
+    answered(7, "Done.").await;
+    telegram.push(Incoming::private(&ann, "/new"));
+    answered(7, "New session started.").await;
+    telegram.push(Incoming::private(&ann, "ann asks"));
+    telegram.push(Incoming::private(&bob, "bob asks: search"));
+    answered(8, "Done.").await;
+    telegram.push(Incoming::group(-100, &ann, "group asks: search"));
+    answered(-100, "Done.").await;
+    let asked = async || model.requests().iter().any(|request| request.last_user_text().contains("ann asks"));
+    until("the model is asked", asked).await;
+    let anns = prompt_of(&model, "ann asks");
+    assert_says(&anns, &["# Private Memory of telegram:7", "- PIN is 4711", "- we all like tea"]);
+    for (said, title) in [("bob asks", "# Private Memory of telegram:8"), ("group asks", "# Memory of This Group")] {
+        let prompt = prompt_of(&model, said);
+        assert_says(&prompt, &[title, "- we all like tea"]);
+        assert!(!prompt.contains("4711"), "{said}: {prompt}");
+        let requests = model.requests();
+        let last = requests.iter().rfind(|request| request.last_user_text().contains(said)).unwrap();
+        let results = results(last);
+        assert_eq!(results.len(), 3, "{results:?}");
+        assert!(results.iter().all(|result| !result.contains("4711") && !result.contains("my PIN")), "{results:?}");
+        assert_says(&results[2], &["Error"]);
+    }
+    assert_eq!(home.read("workspace/memory/MEMORY.md"), "- we all like tea\n");
+    let log = home.run(&["memory", "log", "--person", "telegram:7"]).await.stdout;
+    assert_says(&log, &["1 ", "MEMORY.md", "written in a turn of telegram:7"]);
+    assert_says(&home.run(&["memory", "search", "4711"]).await.stdout, &["people/telegram_3a7/MEMORY.md:1"]);
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+}
+
+#[tokio::test]
+async fn day_notes_are_put_together_when_the_settings_say_so() {
+    let model = ModelServer::answering(|_| Reply::text("Hi.")).await.unwrap();
+    let home = Home::with_model(&model.base_url());
+    let mut config: Value = serde_json::from_str(&home.read("config.json")).unwrap();
+    config["memory"] = json!({"rollUpMonthly": true});
+    home.configure(&config);
+    home.write("workspace/memory/2026-01-05.md", "- old\n");
+    assert_eq!(home.run(&["agent", "-m", "hi"]).await.code, 0);
+    assert_eq!(home.names("workspace/memory"), [".versions", "2026-01.md", "HISTORY.md", "MEMORY.md"]);
+    home.write("workspace/memory/2026-01-06.md", "- older than a gateway\n");
+    let gateway = Running::start(&home).await;
+    let expected = "## 2026-01-05\n\n- old\n\n## 2026-01-06\n\n- older than a gateway\n";
+    let merged = async || {
+        let text = std::fs::read_to_string(home.workspace().join("memory/2026-01.md")).unwrap_or_default();
+        text == expected && !home.workspace().join("memory/2026-01-06.md").exists()
+    };
+    until("the note is in its month", merged).await;
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+}
