@@ -124,7 +124,8 @@ impl TypedTool for SessionSearchTool {
 
 fn circumstances(hit: &SessionHit) -> String {
     let at = hit.at.map(|at| at.format(", %Y-%m-%d %H:%M").to_string()).unwrap_or_default();
-    format!("{}, message {}, {}{at}", hit.session, hit.seq, hit.role)
+    // Counted from 1, as `nanobot sessions show` does.
+    format!("{}, message {}, {}{at}", hit.session, hit.seq.next(), hit.role)
 }
 
 fn places(count: usize) -> String {
