@@ -31,9 +31,12 @@ pub(crate) fn lay_out(root: &Path) -> io::Result<()> {
         let mut written = tempfile::NamedTempFile::new_in(&folder)?;
         written.write_all(text.as_bytes())?;
         written.as_file().sync_all()?;
-        let mut permissions = written.as_file().metadata()?.permissions();
-        permissions.set_readonly(true);
-        written.as_file().set_permissions(permissions)?;
+        // Elsewhere, a file that cannot be written cannot be replaced either.
+        if cfg!(unix) {
+            let mut permissions = written.as_file().metadata()?.permissions();
+            permissions.set_readonly(true);
+            written.as_file().set_permissions(permissions)?;
+        }
         written.persist(&file)?;
     }
     Ok(())

@@ -110,6 +110,9 @@ fn check(skills: &Skills, name: Option<&str>) -> Result<ExitCode, Failure> {
     if let (Some(name), true) = (name, wanted.is_empty()) {
         return Err(failed(&SkillsError::Unknown { name: name.to_owned() }));
     }
+    if wanted.is_empty() {
+        output::line("There is nothing to check: no skills but the built-in ones.")?;
+    }
     let mut is_well = true;
     for found in wanted {
         let mut findings = skills.check_found(found).map_err(|error| failed(&error))?;

@@ -300,3 +300,18 @@ async fn a_dumb_terminal_gets_plain_lines() {
     assert!(!shown.contains('\u{1b}'), "{shown:?}");
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
+
+#[test]
+fn a_person_is_asked_before_a_skill_is_installed() {
+    let home = Home::new();
+    home.write("from/receipts/SKILL.md", "---\nname: receipts\ndescription: Sort receipts.\n---\nBody.");
+    let folder = home.path().join("from/receipts");
+    for (answer, code, says) in [("\n", 1, "nothing was changed"), ("y\n", 0, "Installed: ")] {
+        let mut screen = Screen::open(&home, &["skills", "install", folder.to_str().unwrap()]);
+        assert_says(&screen.wait_for("with all of this? [y/N] "), &["scripts: none", "in every prompt: no"]);
+        screen.type_in(answer);
+        screen.wait_for(says);
+        assert_eq!(screen.end(), Some(code), "{}", screen.text);
+    }
+    assert_eq!(home.names("workspace/skills"), [".lock.json", "receipts"]);
+}
