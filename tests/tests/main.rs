@@ -14,6 +14,8 @@ mod layers;
 mod model_faults;
 mod prefix;
 mod python_home;
+mod tokens;
+mod week;
 mod world;
 
 /// A file without its `mod` line would be compiled by nobody, and its tests would pass for ever.

@@ -72,7 +72,7 @@ fn cost(kind: Kind, length: usize) -> usize {
         }
         Kind::Break => UNIT,
         // Short runs often have a token of their own, as `", "` and `":` in JSON.
-        Kind::Mark => length.div_ceil(2) * UNIT * 9 / 10,
+        Kind::Mark => 8 + length * 4,
         Kind::Accented => length * 16,
         Kind::Alphabet => length * 8,
         Kind::Script => length * 13,
