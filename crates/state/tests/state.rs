@@ -6,6 +6,9 @@
 mod contract;
 #[path = "state/files.rs"]
 mod files;
+#[cfg(target_os = "linux")]
+#[path = "state/full.rs"]
+mod full;
 #[path = "state/kill.rs"]
 mod kill;
 #[path = "state/lock.rs"]

@@ -95,6 +95,7 @@ impl Writer {
                 for (job, outcome) in jobs.into_iter().zip(outcomes) {
                     if let Err(fault) = &outcome {
                         self.note(fault);
+                        self.make_room(fault);
                     }
                     job.finish(outcome);
                 }
@@ -102,6 +103,7 @@ impl Writer {
             Err(error) => {
                 let fault = Arc::new(error);
                 self.note(&fault);
+                self.make_room(&fault);
                 jobs.into_iter().for_each(|job| job.finish(Err(Arc::clone(&fault))));
             }
         }
@@ -157,6 +159,21 @@ impl Writer {
             self.durability = wanted;
         }
         Ok(())
+    }
+
+    /// Copies the log back and cuts it when a disk is full: on a small one the log itself may be
+    /// what fills it, and it would grow no further to where it is copied back by itself.
+    fn make_room(&self, fault: &rusqlite::Error) {
+        if !matches!(fault.sqlite_error_code(), Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure)) {
+            return;
+        }
+        let cut = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        if let Err(error) = cut {
+            tracing::debug!(
+                error = &error as &dyn std::error::Error,
+                "the log of the state database cannot be cut now"
+            );
+        }
     }
 
     fn note(&mut self, fault: &rusqlite::Error) {

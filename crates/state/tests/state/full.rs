@@ -1,0 +1,134 @@
+//! A disk that is really full, and a file that may not grow: the ledger refuses what it cannot keep,
+//! keeps what it accepted, and goes on when there is room.
+//!
+//! Each test starts this very binary again: once in a mount namespace with a small file system of
+//! its own, once with a limit on the size of files. Where the system allows no such namespace, the
+//! test says so and passes.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+use nanobot_bus::{Accepted, Bus as _, BusError, Ledger as _, LedgerFilter, Queue, Settle};
+use nanobot_state::SqliteBus;
+use nanobot_types::InboundMessage;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+use crate::{next, open, said};
+
+const FOLDER: &str = "NANOBOT_FULL_TEST_FOLDER";
+const DONE: &str = "recovered and whole";
+/// The small file system, in bytes.
+const SMALL: usize = 8 << 20;
+
+/// This binary, to run one of its tests that are started by others.
+fn own(test: &str, folder: &Path) -> (String, [(&'static str, String); 1]) {
+    let program = std::env::current_exe().unwrap().display().to_string();
+    let command = format!("'{program}' --exact full::{test} --ignored --nocapture");
+    (command, [(FOLDER, folder.display().to_string())])
+}
+
+#[test]
+fn a_file_system_that_is_full_takes_nothing_that_was_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    let (test, environment) = own("on_a_small_file_system", folder.path());
+    let mount = format!("mount -t tmpfs -o size={SMALL} tmpfs '{}'", folder.path().display());
+    for namespace in [&["-m"][..], &["-U", "-r", "-m"]] {
+        let mut unshare = Command::new("unshare");
+        unshare.args(namespace).args(["sh", "-c"]);
+        let can = Command::new("unshare").args(namespace).args(["sh", "-c", &mount]).output();
+        if can.is_ok_and(|output| output.status.success()) {
+            let output = unshare.arg(format!("{mount} && {test}")).envs(environment).output().unwrap();
+            return assert_done(&output);
+        }
+    }
+    let mut stderr = std::io::stderr().lock();
+    writeln!(stderr, "SKIPPED: no mount namespace here (it needs root or user namespaces), so no disk can be filled")
+        .unwrap();
+}
+
+#[test]
+fn a_file_that_may_not_grow_takes_nothing_that_was_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    let (test, environment) = own("with_files_that_may_not_grow", folder.path());
+    // The signal that such a write brings is ignored, so that the write fails instead.
+    let test = format!("trap '' XFSZ; exec {test}");
+    assert_done(&Command::new("sh").args(["-c", &test]).envs(environment).output().unwrap());
+}
+
+fn assert_done(output: &std::process::Output) {
+    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && said.contains(DONE), "{}: {said}", output.status);
+}
+
+#[tokio::test]
+#[ignore = "started by a test above, in a namespace of its own"]
+async fn on_a_small_file_system() {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let folder = Path::new(&folder);
+    // What somebody else fills the disk with, and takes away again.
+    let ballast = folder.join("ballast");
+    let database = folder.join("state.db");
+    let bus = open(&database).await;
+    std::fs::write(&ballast, vec![0; SMALL - (1 << 20)]).unwrap();
+    outlive(bus, &database, || std::fs::remove_file(&ballast).unwrap()).await;
+}
+
+#[tokio::test]
+#[ignore = "started by a test above, in a process of its own"]
+async fn with_files_that_may_not_grow() {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let database = Path::new(&folder).join("state.db");
+    let bus = open(&database).await;
+    let (_, most) = getrlimit(Resource::RLIMIT_FSIZE).unwrap();
+    setrlimit(Resource::RLIMIT_FSIZE, 512 << 10, most).unwrap();
+    outlive(bus, &database, || setrlimit(Resource::RLIMIT_FSIZE, most, most).unwrap()).await;
+}
+
+/// Fills the ledger until it refuses, sees that everything accepted is there, lifts the fault, and
+/// goes on.
+async fn outlive(bus: SqliteBus, database: &Path, lift: impl FnOnce()) {
+    let mut accepted = Vec::new();
+    let (mut number, mut refusals) = (0, 0);
+    while refusals < 20 {
+        match bus.publish_inbound(long(number)).await {
+            Ok(new) => {
+                assert_eq!(new, Accepted::New);
+                accepted.push(number);
+                refusals = 0;
+            }
+            Err(error) => {
+                assert!(matches!(error, BusError::Store { .. }) && error.is_transient(), "{error:?}");
+                refusals += 1;
+            }
+        }
+        number += 1;
+        assert!(number < 10_000, "the fault never comes");
+    }
+    assert!(accepted.len() > 2, "{} fitted", accepted.len());
+    let kept = bus.list(Queue::Inbound, LedgerFilter::Open, usize::MAX).await.unwrap();
+    assert_eq!(kept.len(), accepted.len(), "what was refused is not there, what was accepted is");
+
+    lift();
+    for number in 0..number {
+        let expected = if accepted.contains(&number) { Accepted::Duplicate } else { Accepted::New };
+        assert_eq!(bus.publish_inbound(long(number)).await.unwrap(), expected, "{number}");
+    }
+    let mut subscription = bus.inbound().await.unwrap();
+    for _ in 0..number {
+        next(&mut subscription).await.settle(Settle::Ack).await.unwrap();
+    }
+    let open = bus.list(Queue::Inbound, LedgerFilter::Open, usize::MAX).await.unwrap();
+    assert_eq!(open, [], "everything was handed out and settled");
+    bus.close().await;
+    let connection = rusqlite::Connection::open(database).unwrap();
+    let verdict: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(verdict, "ok");
+    let mut output = std::io::stdout().lock();
+    writeln!(output, "{DONE}").and_then(|()| output.flush()).unwrap();
+}
+
+/// A message of about 8 KB.
+fn long(number: usize) -> InboundMessage {
+    InboundMessage { content: format!("{number} {}", "words ".repeat(1_400)), ..said(&number.to_string()) }
+}
