@@ -1,11 +1,13 @@
 //! One test per line of `docs/contracts.md`; page and test change in one commit.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use cargo_metadata::{DependencyKind, MetadataCommand};
 use nanobot_agent_core::{AgentLoop, LoopSettings, Progress, TurnEngine, TurnIo, TurnOptions, TurnOutcome, TurnResult};
 use nanobot_bus::{Bus as _, EventFeed, MemoryBus, Settle};
+use nanobot_config::{Environment, Paths};
 use nanobot_context::{ContextBuilder, ContextSettings};
 use nanobot_memory::MarkdownStore;
 use nanobot_provider::{CallContext, Candidate, ChatRequest, Generation, ProviderRouter, RetryPolicy, ToolChoice};
@@ -341,18 +343,72 @@ fn the_agent_loop_knows_no_vendor_no_platform_and_no_storage_engine() {
     let normal = package.dependencies.iter().filter(|dependency| dependency.kind == DependencyKind::Normal);
     let mut ours: Vec<&str> = normal.filter_map(|dependency| dependency.name.strip_prefix("nanobot-")).collect();
     ours.sort_unstable();
-    assert_eq!(ours, ["bus", "context", "guard", "memory", "provider", "session", "tool", "types"]);
+    let expected = ["bus", "context", "guard", "memory", "provider", "redact", "session", "skill", "tool", "types"];
+    assert_eq!(ours, expected);
 }
 
 /// The loop's own files mention neither the router nor tools: a turn is the agent's.
 #[test]
 fn the_agent_loop_has_no_failover_and_no_turn_detail() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/agent-core/src/agent_loop");
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/agent-core/src/agent_loop");
+    let mut paths = vec![folder];
+    while let Some(path) = paths.pop() {
+        if path.is_dir() {
+            paths.extend(std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
+            continue;
+        }
         let source = std::fs::read_to_string(&path).unwrap();
         for word in ["nanobot_provider", "nanobot_tool", "TurnEngine", "chat_with_failover"] {
             assert!(!source.contains(word), "{} mentions {word}", path.display());
         }
     }
+}
+
+// 6. Slash commands.
+
+#[test]
+fn the_commands_are_these_and_every_program_has_them() {
+    let infos = nanobot_runtime::command_infos();
+    let mut names: Vec<&str> = infos.iter().flat_map(|info| info.names()).collect();
+    names.sort_unstable();
+    let expected = [
+        "agents", "branch", "clear", "compact", "context", "help", "memory", "new", "pending", "reset", "restart",
+        "skill", "skills", "start", "status", "stop", "usage",
+    ];
+    assert_eq!(names, expected);
+}
+
+// 7. The home.
+
+#[test]
+fn what_is_where_in_a_home() {
+    let environment = |variables: &[(&str, &str)]| {
+        let variables: Vec<(String, String)> =
+            variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Environment::new(variables, Some("/home/ann".into()), "/tmp".into())
+    };
+    let below = |home: &str, paths: &Paths| {
+        let places = [
+            (&paths.config_file, "config.json"),
+            (&paths.default_workspace, "workspace"),
+            (&paths.logs, "logs"),
+            (&paths.media, "media"),
+            (&paths.state_db, "state.db"),
+            (&paths.history, "history/cli_history"),
+            (&paths.cron_store, "cron/jobs.json"),
+            (&paths.legacy_sessions, "sessions"),
+        ];
+        for (path, name) in places {
+            assert_eq!(*path, PathBuf::from(home).join(name));
+        }
+    };
+    below("/home/ann/.nanobot", &Paths::resolve(&environment(&[]), None).unwrap());
+    let moved = Paths::resolve(&environment(&[("NANOBOT_HOME", "/srv/bot")]), None).unwrap();
+    below("/srv/bot", &moved);
+    assert_eq!(moved.expand("~/.nanobot/workspace"), PathBuf::from("/srv/bot/workspace"));
+    let second = Paths::resolve(&environment(&[]), Some(Path::new("/srv/two/config.json"))).unwrap();
+    assert_eq!(
+        (second.logs.as_path(), second.home.as_path()),
+        (Path::new("/srv/two/logs"), Path::new("/home/ann/.nanobot"))
+    );
 }

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 
 use nanobot_bus::LedgerFilter;
 use nanobot_config::Config;
+use nanobot_control::{About, ControlClient};
 use nanobot_tools::ToolsConfig;
 use serde::Serialize;
 
 use crate::keeping::size_of;
-use crate::{Inbox, RuntimeError, model, platforms, session_store};
+use crate::{Inbox, RuntimeError, control_socket, model, platforms, session_store};
 
 /// More entries than this are not counted.
 const COUNTED: usize = 10_000;
@@ -21,6 +22,17 @@ pub struct Place {
     pub path: PathBuf,
     /// Something is there.
     pub exists: bool,
+}
+
+/// A gateway that runs in this home.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GatewayStatus {
+    /// Its process.
+    pub pid: u32,
+    /// Its version, which is older than this program's until it is restarted.
+    pub version: String,
+    /// Who answers there.
+    pub model: String,
 }
 
 /// A provider of the configuration.
@@ -77,6 +89,8 @@ pub struct Status {
     pub workspace: Place,
     /// Who would answer, as far as the configuration says.
     pub model: String,
+    /// The gateway that answers on the home's socket.
+    pub gateway: Option<GatewayStatus>,
     /// Providers with something set.
     pub providers: Vec<ProviderStatus>,
     /// Channels.
@@ -110,6 +124,7 @@ impl Status {
             config: Place { exists: config_file.exists(), path: config_file },
             workspace: Place { exists: workspace.exists(), path: workspace },
             model: model::describe(config)?,
+            gateway: gateway(config).await,
             providers: model::providers(config)?,
             channels: channels(config)?,
             sessions,
@@ -118,6 +133,12 @@ impl Status {
             warnings,
         })
     }
+}
+
+async fn gateway(config: &Config) -> Option<GatewayStatus> {
+    let client = ControlClient::reach(&control_socket(config)).await.ok()?;
+    let About { version, pid, model, .. } = client.about().clone();
+    Some(GatewayStatus { pid, version, model })
 }
 
 async fn count(config: &Config) -> Option<MessageCounts> {
@@ -177,6 +198,12 @@ impl fmt::Display for Status {
         writeln!(f, "Config: {} {}", self.config.path.display(), mark(self.config.exists))?;
         writeln!(f, "Workspace: {} {}", self.workspace.path.display(), mark(self.workspace.exists))?;
         writeln!(f, "Model: {}", self.model)?;
+        match &self.gateway {
+            Some(GatewayStatus { pid, version, model }) => {
+                writeln!(f, "Gateway: running (pid {pid}, version {version}), answering with {model}")?;
+            }
+            None => writeln!(f, "Gateway: not running")?,
+        }
         for provider in &self.providers {
             writeln!(f, "{}: {}", provider.label, provider.state)?;
         }

@@ -107,9 +107,12 @@ async fn a_gateway_obeys_in_every_channel_and_begins_again_when_asked() {
     assert_eq!(said, ["by the tool"]);
     for (command, expected) in ANSWERS {
         let answer = ask(&mut client, command).await;
-            assert!(answer.contains(expected), "{command}: {answer}");
+        assert!(answer.contains(expected), "{command}: {answer}");
     }
     assert_says(&home.run(&["agent", "-m", "/status"]).await.stdout, &["Session cli:direct"]);
+
+    let status = home.run(&["status"]).await.stdout;
+    assert_says(&status, &["Gateway: running (pid ", "answering with test-model (custom)"]);
 
     // The menu is the table, and a group restarts nobody.
     let ann = Person::new(7, "Ann", "ann_x");
@@ -211,6 +214,7 @@ async fn engine_and_brain_are_apart_and_nothing_is_outside_the_home_that_is_name
     let outside: Vec<PathBuf> =
         files_below(brain.parent().unwrap()).into_iter().filter(|path| !path.starts_with("elsewhere")).collect();
     assert_eq!(outside, Vec::<PathBuf>::new());
+    assert_says(&run(&["status"]).await, &["Gateway: not running"]);
     let inside = files_below(&brain);
     let mut places: Vec<&str> = inside.iter().filter_map(|path| path.iter().next()?.to_str()).collect();
     places.dedup();

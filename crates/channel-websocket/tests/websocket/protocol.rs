@@ -95,8 +95,9 @@ async fn a_conversation_is_streamed_acknowledged_and_deduplicated() {
     gateway.bus.offer(reply(OutboundKind::StreamEnd { stream: "s1".into(), resuming: false }, "", 2));
     let last = OutboundMessage { completes: Some("s1".into()), ..reply(OutboundKind::Final, "**Hi** there", 3) };
     gateway.bus.publish_outbound(last).await.unwrap();
+    gateway.bus.offer(reply(OutboundKind::TurnEnd { unfinished: 0 }, "", 4));
     let mut events = Vec::new();
-    for _ in 0..4 {
+    for _ in 0..5 {
         events.push(client.receive().await.unwrap());
     }
     let expected = [
@@ -106,6 +107,7 @@ async fn a_conversation_is_streamed_acknowledged_and_deduplicated() {
         json!({ "event": "stream_end", "chat_id": "room", "stream_id": "s1", "resuming": false }),
         json!({ "event": "message", "chat_id": "room", "id": "turn/3/0", "kind": "final", "text": "**Hi** there",
                 "part": 1, "parts": 1, "stream_id": "s1", "reply_to": "m-1" }),
+        json!({ "event": "turn_end", "chat_id": "room", "reply_to": "m-1" }),
     ];
     assert_eq!(events, expected);
 }
