@@ -221,3 +221,40 @@ async fn whenever_the_power_goes_out_nothing_acknowledged_is_lost() {
         }
     }
 }
+
+/// What a power cut without syncs may take: blocks that were appended, in any order. What is left
+/// is in order and was said, and what was there before it is there still.
+#[tokio::test]
+async fn without_syncs_the_power_takes_what_was_appended_and_nothing_else() {
+    let whole_life = FaultyDisk::new(Arc::new(disk()));
+    live(&store(whole_life.clone()).with_durability(Durability::Os)).await;
+    let operations = whole_life.operations();
+    let cuts = states().div_ceil(operations + 1);
+    let mut lost = 0;
+    for at in 0..=operations {
+        let memory = disk();
+        let faulty = FaultyDisk::new(Arc::new(memory.clone()));
+        faulty.fail(Fault::Broken, at, u64::MAX);
+        let mut history = live(&store(faulty).with_durability(Durability::Os)).await;
+        // Every append may be missing; what was on the disk at the beginning may not.
+        for (key, attempts) in &mut history.0 {
+            let before = usize::from(*key != NEW);
+            attempts.iter_mut().skip(before).for_each(|(acknowledged, _)| *acknowledged = false);
+        }
+        for cut in 0..cuts {
+            let left = store(memory.after_power_cut(at * cuts + cut)).with_durability(Durability::Os);
+            history.check_all(&left).await;
+            let view = left.read(&NEW.into(), ReadFrom::Seq(Seq(0))).await.unwrap();
+            let said: usize = history.0[NEW].iter().map(|(_, labels)| labels.len()).sum();
+            lost += usize::from(view.records.len() < said);
+            if cut % 16 == 0 {
+                for key in [NEW, OLD, TORN] {
+                    assert!(history.append(&left, key, &[user("on")]).await, "{key}: it goes on");
+                }
+                history.check_all(&left).await;
+                history.0.values_mut().for_each(|attempts| drop(attempts.pop()));
+            }
+        }
+    }
+    assert!(lost > 0, "the model takes nothing at all");
+}
