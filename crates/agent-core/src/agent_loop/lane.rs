@@ -87,21 +87,21 @@ struct LaneState {
 }
 
 impl LaneHandle {
-    /// Puts a message in, or refuses it: the lane is full, or others that were refused before it
+    /// Puts a message in, or gives it back refused: the lane is full, or others that were refused before it
     /// have not come again.
-    pub(super) fn offer(&mut self, delivery: Delivery<InboundMessage>) -> Result<(), Refusal> {
+    pub(super) fn offer(&mut self, delivery: Delivery<InboundMessage>) -> Option<Refusal> {
         let id = delivery.message.journal_id();
         if id.as_ref().is_some_and(|id| !self.line.comes(id)) {
-            return Err(self.refuse(delivery, id));
+            return Some(self.refuse(delivery, id));
         }
         self.newest += 1;
         let attempt = delivery.attempt;
         match self.queue.try_send(Queued { number: self.newest, delivery, attempt, begun: false }) {
             Ok(()) => {
                 id.iter().for_each(|id| self.line.leave(id));
-                Ok(())
+                None
             }
-            Err(TrySendError::Full(queued) | TrySendError::Closed(queued)) => Err(self.refuse(queued.delivery, id)),
+            Err(TrySendError::Full(queued) | TrySendError::Closed(queued)) => Some(self.refuse(queued.delivery, id)),
         }
     }
 

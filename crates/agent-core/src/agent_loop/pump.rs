@@ -224,7 +224,7 @@ impl Shared {
             });
             lane.offer(delivery)
         };
-        let Err(Refusal { delivery, is_first, lanes_before }) = refused else { return };
+        let Some(Refusal { delivery, is_first, lanes_before }) = refused else { return };
         if is_first {
             shared.notice(&delivery.message, "I am still at work here. Your further messages wait their turn.");
         }
@@ -311,7 +311,7 @@ pub(super) fn turn_of(message: &InboundMessage) -> TraceId {
 }
 
 /// An error with everything that led to it.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(inner) = source {
