@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Spawner, Started, SubagentTask, is_subagent_session};
+use crate::agent_loop::chain;
 
 /// Gives tasks to subagents.
 #[derive(Debug)]
@@ -84,15 +85,4 @@ fn told(task: &SubagentTask, started: Started) -> String {
         Started::Waits => "waits until one of those at work is done",
     };
     format!("Subagent '{}' (id: {}) {state}. Its result will come as a message.", task.label, task.id)
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        source = inner.source();
-    }
-    text
 }
