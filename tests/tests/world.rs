@@ -13,7 +13,7 @@ use nanobot_agent_core::{
     TurnFacts, TurnOptions, TurnReport, TurnRequest,
 };
 use nanobot_bus::EventFeed;
-use nanobot_context::{ContextBuilder, ContextSettings, sync_templates};
+use nanobot_context::{ContextBuilder, ContextSettings, PromptFiles, sync_templates};
 use nanobot_guard::PathPolicy;
 use nanobot_memory::MarkdownStore;
 use nanobot_provider::{Candidate, Generation, Provider, ProviderRouter, RetryPolicy};
@@ -140,14 +140,13 @@ impl World {
         sessions: Arc<dyn SessionStore>,
     ) -> Agent {
         let memory = Arc::new(MarkdownStore::new(self.workspace().join("memory")));
+        let settings = ContextSettings { today, ..ContextSettings::new(self.workspace()) };
+        let context = ContextBuilder::new(settings, memory);
         let parts = AgentParts {
             router: Arc::new(ProviderRouter::new(candidates, self.policy.clone())),
             registry: Arc::new(self.registry()),
             sessions,
-            context: Arc::new(ContextBuilder::new(
-                ContextSettings { today, ..ContextSettings::new(self.workspace()) },
-                memory,
-            )),
+            context: Arc::new(context.with_notes(Arc::new(PromptFiles::new(self.root().join("prompts"))))),
             events: EventFeed::new(),
         };
         Agent::new(parts, AgentSettings { options: self.options.clone(), ..AgentSettings::default() })

@@ -250,7 +250,9 @@ impl Play {
     }
 
     fn may_break(&mut self, event: MissEvent) {
-        self.sessions.iter_mut().for_each(|known| drop(known.causes.insert(event)));
+        for known in &mut self.sessions {
+            known.causes.insert(event);
+        }
     }
 
     pub(super) async fn step(&mut self, step: &Step) -> Result<(), TestCaseError> {
@@ -301,7 +303,9 @@ impl Play {
                 *self.parts.memory.note.lock().unwrap() = Some(fact);
             }
             Step::Bootstrap => std::fs::write(self.file("AGENTS.md"), self.fact()).unwrap(),
-            Step::Skill => drop(self.parts.skills.0.fetch_add(1, Ordering::Relaxed)),
+            Step::Skill => {
+                self.parts.skills.0.fetch_add(1, Ordering::Relaxed);
+            }
             Step::Connect(external) => self.connect(external),
             Step::Disconnect(number) => drop(self.parts.registry.remove(&format!("mcp_{number}").as_str().into())),
             Step::Reconnect(order) => {

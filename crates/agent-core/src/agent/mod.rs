@@ -255,7 +255,7 @@ impl Agent {
     async fn begin(
         &self,
         log: &mut SessionLog,
-        said: LogFacts,
+        said: LogFacts<'_>,
         mut repairs: Vec<Entry>,
         mut messages: Vec<Arc<ChatMessage>>,
         request: TurnRequest<'_>,
@@ -270,7 +270,7 @@ impl Agent {
     async fn go_on(
         &self,
         log: &mut SessionLog,
-        said: LogFacts,
+        said: LogFacts<'_>,
         resumed: Resumed,
         request: TurnRequest<'_>,
     ) -> Result<TurnReport, AgentError> {
@@ -289,7 +289,7 @@ impl Agent {
     async fn run_engine(
         &self,
         log: &mut SessionLog,
-        said: LogFacts,
+        said: LogFacts<'_>,
         (messages, progress): (Vec<Arc<ChatMessage>>, Progress),
         taken: Vec<MessageId>,
         request: TurnRequest<'_>,

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use nanobot_context::{Digest, SystemPrompt};
 use nanobot_provider::ChatRequest;
-use nanobot_types::ToolSpec;
+use nanobot_types::{ChatMessage, ToolSpec};
 use serde::ser::{SerializeStruct as _, Serializer};
 use serde::{Deserialize, Serialize};
 
@@ -85,13 +85,14 @@ impl Fingerprint {
         None
     }
 
-    /// The byte of the rendering at which a message begins.
-    pub(super) fn byte_of_message(&self, place: usize) -> u64 {
-        let messages: u64 = self.messages.iter().take(place).map(|mark| mark.0 + 1).sum();
-        let sections: u64 = self.sections.iter().map(|(_, mark)| mark.0).sum();
-        let between = SEPARATOR_BYTES * (self.sections.len() as u64).saturating_sub(1);
-        let tools: u64 = self.tools.iter().map(|(_, mark)| mark.0 + 1).sum();
-        tools + sections + between + 3 + messages
+    /// How many messages it has.
+    pub(super) fn messages(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// Adds a message at its end.
+    pub(super) fn push(&mut self, message: &ChatMessage) {
+        self.messages.push(mark(message));
     }
 
     /// The byte of the rendering at which the system prompt has this byte of its text.
@@ -170,7 +171,7 @@ mod tests {
 
     use nanobot_context::FrozenPart;
     use nanobot_provider::{Generation, ToolChoice};
-    use nanobot_types::{ChatMessage, Effect, ToolSource, Transcript};
+    use nanobot_types::{Effect, ToolSource, Transcript};
     use serde_json::json;
 
     use super::*;
@@ -239,11 +240,11 @@ mod tests {
             let parting = base.fingerprint.parting(&newer.fingerprint);
             let expected = part.map(|part| Parting { part, byte: base.rendering.find(from).unwrap() as u64 });
             assert_eq!(parting, expected, "{}", newer.rendering);
-            if let Some(Parting { part: Part::Message(place), byte }) = parting {
-                assert_eq!(newer.fingerprint.byte_of_message(place), byte);
-            }
         }
-        assert_eq!(base.fingerprint.shortened(1).parting(&base.fingerprint), None);
+        let mut beginning = base.fingerprint.shortened(1);
+        assert_eq!(beginning.parting(&base.fingerprint), None);
+        beginning.push(&ChatMessage::user("two"));
+        assert_eq!((beginning.messages(), beginning), (2, base.fingerprint));
     }
 
     #[test]

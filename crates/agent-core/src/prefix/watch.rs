@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nanobot_context::{Epoch, Note, PromptStore, Renewal, Renewed, SystemPrompt};
-use nanobot_types::{ChatMessage, Content, ContentBlock, SessionKey, ToolSource, ToolSpec, Transcript};
+use nanobot_types::{
+    AssistantMessage, ChatMessage, Content, ContentBlock, SessionKey, ToolSource, ToolSpec, Transcript,
+};
 use serde::{Deserialize, Serialize};
 
 use super::fingerprint::{Fingerprint, Part, Parting};
@@ -92,11 +94,15 @@ impl PrefixWatch {
     }
 
     /// Watches a turn.
-    pub(crate) async fn turn(&self, session: &SessionKey, log: &LogFacts, epoch: &Epoch) -> TurnWatch<'_> {
+    pub(crate) async fn turn<'a>(&'a self, session: &SessionKey, log: &LogFacts<'a>, epoch: &Epoch) -> TurnWatch<'a> {
         let mut known = self.known(session).await;
+        if known.restored {
+            known.last = known.last.map(|last| Arc::new(with_log(&last, log)));
+        }
         let is_unknown = epoch.renewed.as_ref().is_some_and(|renewed| renewed.why == Renewal::Unknown);
         let is_lost = known.last.is_none() && log.answered && is_unknown;
-        if let (Some(renewed), Some(_)) = (&epoch.renewed, &known.last) {
+        let tells = |renewed: &&Renewed| renewed.difference.is_some() || renewed.why == Renewal::Unknown;
+        if let (Some(renewed), Some(_)) = (epoch.renewed.as_ref().filter(tells), &known.last) {
             known.renewed = Some(both(known.renewed.take(), renewed.clone()));
             self.save(session, &known).await;
             self.memory().keep(session, known.clone());
@@ -150,6 +156,34 @@ impl Memory {
     }
 }
 
+/// What is saved of the last request is its beginning, as it was some turns ago. The log tells the
+/// rest of it: which messages went on, up to the first that shows files.
+fn with_log(saved: &Last, log: &LogFacts<'_>) -> Last {
+    let mut last = saved.clone();
+    if last.shortened || last.cursor != log.cursor {
+        return last;
+    }
+    let Some((messages, head)) = log.last_request() else { return last };
+    let provider = last.by.split('/').next().unwrap_or_default().to_owned();
+    let rest = messages.iter().skip(last.fingerprint.messages()).take_while(|message| !shows_files(message));
+    for message in rest {
+        last.fingerprint.push(&without_foreign_reasoning(message, &provider));
+    }
+    last.head = last.head.max(head);
+    last
+}
+
+/// A message as a provider gets it.
+fn without_foreign_reasoning(message: &Arc<ChatMessage>, provider: &str) -> Arc<ChatMessage> {
+    match &**message {
+        ChatMessage::Assistant(said) if said.provider.as_ref().is_some_and(|by| by.as_str() != provider) => {
+            let said = AssistantMessage { reasoning_content: None, thinking_blocks: Vec::new(), ..said.clone() };
+            Arc::new(ChatMessage::Assistant(said))
+        }
+        _ => Arc::clone(message),
+    }
+}
+
 /// Two renewals behind each other as one: of the first cause, where the first of them parts.
 fn both(first: Option<Renewed>, second: Renewed) -> Renewed {
     let Some(first) = first else { return second };
@@ -165,7 +199,7 @@ fn both(first: Option<Renewed>, second: Renewed) -> Renewed {
 pub(crate) struct TurnWatch<'a> {
     owner: &'a PrefixWatch,
     session: SessionKey,
-    log: LogFacts,
+    log: LogFacts<'a>,
     prompt: Arc<SystemPrompt>,
     known: Known,
     is_lost: bool,
@@ -207,9 +241,7 @@ impl TurnWatch<'_> {
             let section = format!("provider {}", next.by);
             return Some(Miss { event: MissEvent::ProviderSwitch, section, byte: 0, at });
         }
-        let parting =
-            last.fingerprint.parting(&next.fingerprint).or_else(|| self.unseen_parting(last, &next.fingerprint));
-        let Parting { part, byte } = parting?;
+        let Parting { part, byte } = last.fingerprint.parting(&next.fingerprint)?;
         Some(match part {
             Part::Tool(name) => Miss { event: MissEvent::ToolsChanged, section: format!("tool {name}"), byte, at },
             Part::Section(name) => {
@@ -222,14 +254,6 @@ impl TurnWatch<'_> {
                 Miss { event, section: format!("message {}", place + 1), byte, at }
             }
         })
-    }
-
-    /// What is saved is the beginning of the last request. Messages behind it may have been undone
-    /// while no process watched.
-    fn unseen_parting(&self, last: &Last, next: &Fingerprint) -> Option<Parting> {
-        let is_unseen = self.known.restored && self.moved(last) == Some(MissEvent::Rewound);
-        let place = self.log.undone.filter(|_| is_unseen)?;
-        Some(Parting { part: Part::Message(place), byte: next.byte_of_message(place) })
     }
 
     /// What made the conversation begin or go on elsewhere.
@@ -317,8 +341,10 @@ impl RequestWatch for TurnWatch<'_> {
                 self.is_changed = true;
             }
         }
-        // What may change behind the back of the log is known to the next process too.
-        self.is_changed |= request.shortened || request.messages.iter().any(|message| shows_files(message));
+        // What the log does not tell is known to the next process too.
+        self.is_changed |= self.known.renewed.is_some()
+            || request.shortened
+            || request.messages.iter().any(|message| shows_files(message));
         self.is_lost = false;
         self.known.restored = false;
         self.known.last = Some(Arc::new(next));
