@@ -17,11 +17,15 @@ const LINE_LIMIT: u64 = 4 << 20;
 /// Reads the places. Of those that say the same the best counts; one that is not there any more
 /// is left out.
 pub(crate) fn of_places(places: Vec<Place>, terms: &[Term], limit: usize) -> Vec<Found> {
-    let mut told = HashSet::new();
+    let (mut seen, mut told) = (HashSet::new(), HashSet::new());
     let mut found = Vec::new();
     for place in places {
         if found.len() >= limit {
             break;
+        }
+        // A long line is many pieces.
+        if !seen.insert((place.path.clone(), place.line)) {
+            continue;
         }
         let Ok(line) = line(&place) else { continue };
         let read = place.form.read(&line);

@@ -167,6 +167,18 @@ async fn files_are_followed_as_they_change() {
 }
 
 #[tokio::test]
+async fn huge_lines_and_files_are_searched_as_far_as_they_can_be() {
+    let place = Place::new();
+    place.write("memory/MEMORY.md", &"tea 茶 ".repeat(800_000));
+    place.write("memory/HISTORY.md", &format!("{} behind\nand then\n", "x ".repeat(3 << 20)));
+    let found = place.shared("tea").await;
+    assert_eq!(found.iter().map(|(file, line, _)| (file.as_str(), *line)).collect::<Vec<_>>(), [("MEMORY.md", 1)]);
+    assert!(found[0].2.starts_with("tea 茶 tea"), "{}", found[0].2);
+    assert_eq!(place.shared("behind").await, vec![], "what is too far behind is passed over");
+    assert_eq!(place.shared("then").await, [hit("HISTORY.md", 2, "and then")]);
+}
+
+#[tokio::test]
 async fn what_was_said_is_found_with_session_message_and_line() {
     let place = Place::new();
     let file = "sessions/telegram_1.jsonl";
