@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::gateway::Running;
 use crate::support::{Home, assert_says, until};
 
-const GROUP: i64 = -100_42;
+const GROUP: i64 = -10_042;
 const TOPIC: i64 = 5;
 
 fn messages(request: &ModelRequest) -> &[Value] {
