@@ -49,6 +49,11 @@ impl Home {
 
     /// Writes a session of `messages` messages of which the last ten are still sent.
     pub(crate) async fn store_session(&self, key: &str, messages: usize) -> Result<()> {
+        self.store_session_sending(key, messages, 10).await
+    }
+
+    /// The same with so many messages still sent.
+    pub(crate) async fn store_session_sending(&self, key: &str, messages: usize, sent: u64) -> Result<()> {
         let store = JsonlStore::new(SessionPaths::discover(&self.workspace(), self.path(), self.path()));
         let key = SessionKey::from(key);
         let mut head = Seq(0);
@@ -56,7 +61,7 @@ impl Home {
             let batch = (first..messages.min(first + BATCH)).map(|number| Entry::message(message(number))).collect();
             head = store.append(&key, head, batch).await?;
         }
-        let upto = Seq(head.0.saturating_sub(10));
+        let upto = Seq(head.0.saturating_sub(sent));
         store.append(&key, head, vec![Entry::Consolidated { upto }]).await?;
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! The rows, a file each, and what they share.
 
+mod context;
 mod crowd;
 mod history;
 mod idle;
@@ -44,6 +45,8 @@ pub enum Measurement {
     Rounds,
     /// A long session against a short one
     History,
+    /// What a request of a long session is made of
+    Context,
     /// A gateway with nothing to do
     Idle,
     /// A hundred sessions at a time
@@ -71,6 +74,7 @@ async fn rows(measurement: Measurement, plan: &Plan, programs: &Programs) -> Res
         Measurement::Turn => turn::rows(plan, programs).await,
         Measurement::Rounds => rounds::rows(plan, programs).await,
         Measurement::History => history::rows(plan, programs).await,
+        Measurement::Context => context::rows().await,
         Measurement::Idle => idle::rows(plan, programs).await,
         Measurement::Crowd => crowd::rows(programs).await,
     }

@@ -96,6 +96,8 @@ fn is_message(record: &Record) -> bool {
 
 fn provenance(from: &SessionKey, view: &SessionView, at: Option<Seq>) -> Map {
     let mut metadata = view.metadata.clone();
+    // What is being done with the original is not done with the copy as well.
+    metadata.remove("_consolidation");
     metadata.insert("forked_from".to_owned(), Value::from(from.as_str()));
     metadata.insert("forked_at".to_owned(), Value::from(at.unwrap_or(view.head).0));
     metadata

@@ -63,7 +63,7 @@ async fn one_of_many_writers_wins(store: &impl MemoryStore) -> anyhow::Result<()
 
 async fn history_is_beside_the_facts(store: &impl MemoryStore) -> anyhow::Result<()> {
     let before = store.facts(&Scope::Shared).await?;
-    for entry in ["[2026-03-15 14:30] talked about tea", "two\nlines\n\n\n", ""] {
+    for entry in ["[2026-03-15 14:30] talked about tea", "two\nlines\n\n\n", "", "two\nlines"] {
         store.append_history(&Scope::Shared, Local::now().fixed_offset(), entry).await?;
     }
     same("facts are untouched", &store.facts(&Scope::Shared).await?, &before)
