@@ -164,12 +164,16 @@ fn with_log(saved: &Last, log: &LogFacts<'_>) -> Last {
         return last;
     }
     let Some((messages, head)) = log.last_request() else { return last };
-    let provider = last.by.split('/').next().unwrap_or_default().to_owned();
-    let rest = messages.iter().skip(last.fingerprint.messages()).take_while(|message| !shows_files(message));
-    for message in rest {
-        last.fingerprint.push(&without_foreign_reasoning(message, &provider));
+    let provider = last.by.split('/').next().unwrap_or_default();
+    let is_told = |message: &&Arc<ChatMessage>| !shows_files(message);
+    let as_sent = |message: &Arc<ChatMessage>| without_foreign_reasoning(message, provider);
+    let mut told = last.fingerprint.shortened(0);
+    messages.iter().take_while(is_told).for_each(|message| told.push(&as_sent(message)));
+    // Where they part, the log tells of another request.
+    if last.fingerprint.parting(&told).is_none() {
+        last.fingerprint = told;
+        last.head = last.head.max(head);
     }
-    last.head = last.head.max(head);
     last
 }
 
