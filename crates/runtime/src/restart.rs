@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use nanobot_agent_core::{AgentError, Command, CommandContext, CommandReply, When};
 use nanobot_bus::Bus;
+use nanobot_control::TERMINAL_CHANNEL;
 use nanobot_types::{ChatKind, CommandInfo, InboundMessage, OutboundKey, OutboundKind, OutboundMessage, TraceId};
 use tokio_util::sync::CancellationToken;
 
@@ -59,7 +60,8 @@ impl Command for Restart {
         if context.message.chat != Some(ChatKind::Direct) {
             return Ok("I can be restarted only by somebody who talks to me alone. Send me /restart there.".into());
         }
-        if let Some(note) = &self.note
+        // A terminal that waits finds out by itself.
+        if let Some(note) = self.note.as_ref().filter(|_| context.message.channel.as_str() != TERMINAL_CHANNEL)
             && let Err(error) = leave(note, context.message).await
         {
             tracing::warn!(%error, note = %note.display(), "nobody will be told that the restart is done");

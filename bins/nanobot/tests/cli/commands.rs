@@ -127,6 +127,12 @@ async fn a_gateway_obeys_in_every_channel_and_begins_again_when_asked() {
         assert!(menu.contains(&json!(command)), "{command} in {menu:?}");
     }
 
+    // A pipe waits for the gateway that it restarts, and its lines are not lost.
+    let piped = home.run_with_input(&["agent"], b"/restart\n/help restart\n").await;
+    assert_eq!(piped.code, 0, "{}", piped.stderr);
+    assert_eq!(piped.stdout, "Restarting...\n/restart — Restart the assistant\n", "{}", piped.stderr);
+    assert_says(&piped.stderr, &["Restarted."]);
+
     // It begins again as the same process, and who asked is told once.
     telegram.push(Incoming::private(&ann, "/restart"));
     let told = async || telegram.texts_in(7).iter().any(|text| text == "Restarted.");
@@ -144,7 +150,7 @@ async fn a_gateway_obeys_in_every_channel_and_begins_again_when_asked() {
 /// What tools did is on record; what people and models said, and secrets, are in no log.
 fn assert_logs(home: &Home, secret: &str) {
     let log = home.read("logs/gateway.log");
-    assert_eq!(log.matches("gateway started").count(), 2, "{log}");
+    assert_eq!(log.matches("gateway started").count(), 3, "{log}");
     let audit = home.read("logs/audit.log");
     for hidden in ["whisper", "by the tool", "test-key", secret] {
         assert!(!log.contains(hidden), "{hidden} in {log}");
@@ -196,6 +202,8 @@ async fn engine_and_brain_are_apart_and_nothing_is_outside_the_home_that_is_name
         "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
         "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
         "tools": {"restrictToWorkspace": false},
+        // Every line fills a file.
+        "logs": {"maxBytes": 1, "keepFiles": 3},
     });
     std::fs::write(brain.join("config.json"), config.to_string()).unwrap();
     let run = async |arguments: &[&str]| {
@@ -223,7 +231,8 @@ async fn engine_and_brain_are_apart_and_nothing_is_outside_the_home_that_is_name
     let known = ["config.json", "gateway.lock", "index.db", "library", "logs", "prompts", "state.db", "workspace"];
     assert!(places.iter().all(|place| known.contains(place)), "{places:?}");
     assert_eq!(std::fs::read_to_string(brain.join("workspace/notes.md")).unwrap(), "mine");
-    let audit = std::fs::read_to_string(brain.join("logs/audit.log")).unwrap();
+    let parts = ["audit.log.3", "audit.log.2", "audit.log.1", "audit.log"].map(|name| brain.join("logs").join(name));
+    let audit: String = parts.iter().map(|part| std::fs::read_to_string(part).unwrap()).collect();
     let outcomes: Vec<Value> = audit.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let successes: Vec<bool> = outcomes.iter().map(|line| line["success"].as_bool().unwrap()).collect();
     assert_eq!(successes, [true, false, false, true], "{audit}");
