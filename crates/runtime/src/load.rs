@@ -124,6 +124,8 @@ mod tests {
         {
             let sessions = load(word).section::<SessionsConfig>("sessions").unwrap();
             assert_eq!(sessions, SessionsConfig { durability });
+            let store = format!("{:?}", crate::session_store(&load(word)).unwrap());
+            assert!(store.contains(&format!("durability: {durability:?}")), "{word:?} reaches the store: {store}");
         }
         let error = crate::session_store(&load(Some("never"))).unwrap_err().to_string();
         assert!(error.contains("sessions.durability"), "{error}");

@@ -16,8 +16,9 @@ pub enum Durability {
     /// It is on the disk: a power cut loses nothing.
     #[default]
     Disk,
-    /// The operating system has it: a crash of the process loses nothing, and a power cut or a
-    /// crash of the system may lose the last steps.
+    /// The operating system has it: a crash of the process loses nothing. A power cut or a crash
+    /// of the system may take what was appended in the last seconds, block by block in any order;
+    /// what is left is in order and readable, and what the disk had before is there.
     Os,
 }
 
