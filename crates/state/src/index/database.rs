@@ -39,7 +39,8 @@ impl Family {
     }
 }
 
-/// `position` is how far a file is indexed, and `tail` a fingerprint of what is before that; a
+/// The beginnings of words that are indexed are those that many words have; longer ones are found
+/// among the words. `position` is how far a file is indexed, and `tail` a fingerprint of what is before that; a
 /// piece is a line, or a part of a long one.
 const TABLES: &str = "
     CREATE TABLE $_source (
@@ -68,7 +69,7 @@ const TABLES: &str = "
     ) STRICT;
     CREATE INDEX $_of_source ON $_piece (source);
     CREATE VIRTUAL TABLE $_words USING fts5(
-        text, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
+        text, content = '', contentless_delete = 1, prefix = '3 4', tokenize = 'unicode61 remove_diacritics 2'
     );";
 
 /// Opens the index, begun anew where it is of another version. Where no file can be had, it lives
