@@ -26,6 +26,7 @@ fn number(name: &str) -> Option<u32> {
 }
 
 /// Plays the even or the odd half of the histories, so that two processors have something to do.
+#[expect(clippy::print_stdout, reason = "who plays many histories wants to know what happened in them")]
 fn play_half(half: u32) {
     let cases = number("NANOBOT_HISTORIES").unwrap_or(HISTORIES).div_ceil(2);
     let seed = 2 * number("NANOBOT_HISTORIES_SEED").unwrap_or(1) + half;

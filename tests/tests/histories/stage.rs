@@ -226,13 +226,16 @@ impl SkillSource for Skills {
     }
 }
 
+/// What prompts leave behind.
+type Notes = HashMap<(SessionKey, Note), Vec<u8>>;
+
 /// A process that may be killed: what it writes afterwards is not written.
 #[derive(Clone, Debug)]
 pub(super) struct Process {
     alive: Arc<AtomicBool>,
     /// What outlives it.
     sessions: Arc<InMemoryStore>,
-    notes: Arc<Mutex<HashMap<(SessionKey, Note), Vec<u8>>>>,
+    notes: Arc<Mutex<Notes>>,
     /// As many appends, and it is killed.
     appends_left: Arc<AtomicUsize>,
 }
