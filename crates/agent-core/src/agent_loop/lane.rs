@@ -82,7 +82,7 @@ struct LaneState {
     busy: AtomicUsize,
     /// Messages up to this number came before the last stop: they are not begun.
     stopped_upto: AtomicU64,
-    /// The person was told that messages wait.
+    /// The person was told that messages wait; once in the life of a lane, which is over when none do.
     told: AtomicBool,
 }
 
@@ -198,9 +198,6 @@ impl Lane {
                 }
             }
             self.state.busy.store(0, Ordering::SeqCst);
-            if self.queue.is_empty() {
-                self.state.told.store(false, Ordering::Relaxed);
-            }
         }
     }
 

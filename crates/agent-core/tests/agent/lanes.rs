@@ -267,3 +267,37 @@ async fn a_chat_sees_what_is_not_settled_in_it_and_decides() {
     assert!(running.reply().await.starts_with("/pending lists"));
     running.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_waits_in_the_ledger_and_its_sender_is_told_once() {
+    const MESSAGES: usize = 3_000;
+    let world = World::new(ScriptedProvider::answering(|_| Reply::hang()));
+    let bus = Arc::new(MemoryBus::bounded(MESSAGES));
+    let mut out = bus.outbound(&"telegram".into()).await.unwrap();
+    let agent_loop = AgentLoop::new(world.agent(), bus.clone(), bus.clone(), LoopSettings::default());
+    let cancel = CancellationToken::new();
+    let stop = cancel.clone();
+    let task = TaskTracker::new().spawn(async move { agent_loop.run(stop).await.unwrap() });
+    for number in 0..MESSAGES {
+        let text = number.to_string();
+        let message = InboundMessage {
+            id: Some(text.as_str().into()),
+            ..InboundMessage::text("telegram", "u", "1", text.as_str())
+        };
+        bus.publish_inbound(message).await.unwrap();
+    }
+    let told = out.next().await.unwrap().message.content;
+    assert!(told.contains("wait their turn"), "{told}");
+    // A minute on the paused clock: what waits is offered to the lane and refused again and again.
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    cancel.cancel();
+    task.await.unwrap();
+    let entries = bus.list(Queue::Inbound, LedgerFilter::All, usize::MAX).await.unwrap();
+    assert_eq!(entries.len(), MESSAGES);
+    assert!(entries.iter().all(|entry| entry.state == EntryState::Pending), "nothing is dropped");
+    let begun = entries.iter().filter(|entry| entry.attempts > 0).count();
+    assert_eq!(begun, 1, "what waits has lost no attempt");
+    // What is told is lossy and bounded, so the end of the subscription shows whether there was more.
+    bus.close();
+    assert!(out.next().await.is_none(), "the sender is told once");
+}
