@@ -48,6 +48,10 @@ impl MemoryStore for FixedMemory {
         Ok(())
     }
 
+    async fn has_history(&self, _: &Scope, _: &str) -> Result<bool, MemoryError> {
+        Ok(false)
+    }
+
     async fn day_note(&self, _: &Scope, date: NaiveDate) -> Result<Option<DayNote>, MemoryError> {
         let note = self.note.filter(|_| date == today());
         Ok(note.map(|text| DayNote { date, text: text.to_owned() }))

@@ -27,16 +27,10 @@ struct MirrorNumber {
     cursor: u64,
 }
 
-/// Appends an entry, unless the end of the history holds it already: then it was written right
-/// before a crash. `HISTORY.md` is what counts: that the mirror cannot be written is reported
+/// Appends an entry. `HISTORY.md` is what counts: that the mirror cannot be written is reported
 /// and is no failure, or trying again would write the entry twice.
 pub(crate) fn append(disk: &dyn Disk, folder: &Path, at: &Timestamp, entry: &str) -> Result<(), MemoryError> {
-    let path = folder.join("HISTORY.md");
-    let text = format!("{entry}\n\n");
-    if !entry.is_empty() && ends_with_entry(disk, &path, &text).map_err(file::failed("read", &path))? {
-        return Ok(());
-    }
-    file::append(disk, &path, &text)?;
+    file::append(disk, &folder.join("HISTORY.md"), &format!("{entry}\n\n"))?;
     if let Err(error) = mirror(disk, folder, at, entry) {
         tracing::warn!(folder = %folder.display(), %error, "history.jsonl is behind HISTORY.md");
     }
@@ -59,6 +53,12 @@ fn mirror(disk: &dyn Disk, folder: &Path, at: &Timestamp, entry: &str) -> Result
 }
 
 /// Whether one of the last entries is this one.
+pub(crate) fn holds(disk: &dyn Disk, folder: &Path, entry: &str) -> Result<bool, MemoryError> {
+    let path = folder.join("HISTORY.md");
+    let text = format!("{entry}\n\n");
+    ends_with_entry(disk, &path, &text).map_err(file::failed("read", &path))
+}
+
 fn ends_with_entry(disk: &dyn Disk, path: &Path, text: &str) -> io::Result<bool> {
     let file = match disk.open(path, Access::Read) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),

@@ -247,6 +247,11 @@ impl MemoryStore for MarkdownStore {
         self.writing(scope, move |work| history::append(work.disk, work.folder, &at, &entry)).await
     }
 
+    async fn has_history(&self, scope: &Scope, entry: &str) -> Result<bool, MemoryError> {
+        let entry = entry.trim_end().to_owned();
+        self.reading(scope, move |work| history::holds(work.disk, work.folder, &entry)).await
+    }
+
     async fn day_note(&self, scope: &Scope, date: NaiveDate) -> Result<Option<DayNote>, MemoryError> {
         self.reading(scope, move |work| notes::note(work.disk, work.folder, date)).await
     }

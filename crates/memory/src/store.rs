@@ -68,12 +68,18 @@ pub trait MemoryStore: Send + Sync + fmt::Debug {
         reason: &Reason,
     ) -> Result<Revision, MemoryError>;
 
-    /// Appends an entry and a blank line to the history. An entry that is among the last ones
-    /// already is not written again, so that a write that a crash cut off can be repeated.
+    /// Appends an entry and a blank line to the history.
     ///
     /// # Errors
     /// [`MemoryError::Io`].
     async fn append_history(&self, scope: &Scope, at: Timestamp, entry: &str) -> Result<(), MemoryError>;
+
+    /// Whether an entry is among the last ones of the history: how one finds out after a crash
+    /// what became of an append. White space at its end does not count.
+    ///
+    /// # Errors
+    /// [`MemoryError::Io`].
+    async fn has_history(&self, scope: &Scope, entry: &str) -> Result<bool, MemoryError>;
 
     /// The note of a day, if there is one. Notes are never created by reading.
     ///

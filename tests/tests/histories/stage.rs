@@ -154,6 +154,10 @@ impl MemoryStore for Facts {
         Ok(())
     }
 
+    async fn has_history(&self, _: &Scope, _: &str) -> Result<bool, MemoryError> {
+        Ok(false)
+    }
+
     async fn day_note(&self, _: &Scope, date: NaiveDate) -> Result<Option<DayNote>, MemoryError> {
         let text = self.note.lock().unwrap().clone();
         Ok(text.map(|text| DayNote { date, text }))

@@ -60,9 +60,17 @@ impl fmt::Display for ContextReport {
         for part in &self.parts {
             writeln!(f, "- {}: {}", part.name, part.tokens)?;
         }
+        if self.budget > 0 && total > self.budget {
+            writeln!(
+                f,
+                "It does not fit: old results and turns stay out of the next request until they are summarised."
+            )?;
+        }
         match self.summarised {
             0 => write!(f, "Nothing was left behind yet."),
-            count => write!(f, "{count} older messages are no longer sent; memory/HISTORY.md has what they were about."),
+            count => {
+                write!(f, "{count} older messages are no longer sent; memory/HISTORY.md has what they were about.")
+            }
         }
     }
 }
@@ -83,7 +91,8 @@ impl Agent {
         let calibrator = self.consolidator.calibrator();
         let others = [(format!("tools ({specs})"), tools), (format!("messages ({})", messages.len()), conversation)];
         let parts = sections.into_iter().chain(others);
-        let parts = parts.map(|(name, tokens)| ContextPart { name, tokens: calibrator.calibrated(&model, session, tokens) });
+        let parts =
+            parts.map(|(name, tokens)| ContextPart { name, tokens: calibrator.calibrated(&model, session, tokens) });
         Ok(ContextReport {
             parts: parts.collect(),
             budget: settings.budget(),

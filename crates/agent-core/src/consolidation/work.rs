@@ -102,9 +102,11 @@ impl Consolidator {
     }
 
     async fn work(&self, run: &mut Run<'_>, mut chunk: Chunk) -> Result<Worked, SessionError> {
+        // What was noted by an earlier run may be written already.
+        let mut again = chunk.flush.is_some();
         loop {
             if let Some(flush) = chunk.flush.take() {
-                if let Err(error) = self.flush(run, &flush).await {
+                if let Err(error) = self.flush(run, &flush, std::mem::take(&mut again)).await {
                     return Ok(Worked::Failed(chain(&error)));
                 }
                 chunk.summarised(if flush.raw { "" } else { &flush.history });
@@ -141,10 +143,12 @@ impl Consolidator {
         }
     }
 
-    /// Writes a summary into memory. Doing it again changes nothing.
-    async fn flush(&self, run: &mut Run<'_>, flush: &Flush) -> Result<(), MemoryError> {
+    /// Writes a summary into memory; what is there already is not written `again`.
+    async fn flush(&self, run: &mut Run<'_>, flush: &Flush, again: bool) -> Result<(), MemoryError> {
         let memory = self.context.memory();
-        memory.append_history(&run.scope, flush.at, &flush.history).await?;
+        if !(again && memory.has_history(&run.scope, &flush.history).await?) {
+            memory.append_history(&run.scope, flush.at, &flush.history).await?;
+        }
         let Some(rewrite) = &flush.facts else { return Ok(()) };
         let reason = Reason::Consolidation { session: run.session.clone() };
         match memory.replace_facts(&run.scope, rewrite.text.clone(), rewrite.base(), &reason).await {
@@ -205,13 +209,14 @@ impl Consolidator {
         let mut run = Run { session, scope: self.scope(session).await, teller, clean: true };
         let Some(mut chunk) = self.next(session, Aim::Due).await? else { return Ok(()) };
         let view = self.sessions.read(session, ReadFrom::Seq(Seq(chunk.from))).await?;
-        if chunk.flush.is_none() {
+        let again = chunk.flush.is_some();
+        if !again {
             chunk.flush = raw(session, &pieces(&view, &chunk));
         }
         let Some(flush) = chunk.flush.take() else { return self.finish(&run, &chunk).await };
         self.save(&run, &Chunk { flush: Some(flush.clone()), ..chunk.clone() }).await?;
         self.tell(&mut run, &Trouble::Raw("the model did not manage to".to_owned())).await;
-        match self.flush(&mut run, &flush).await {
+        match self.flush(&mut run, &flush, again).await {
             Ok(()) => {
                 chunk.done = flush.done;
                 self.save(&run, &chunk).await?;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nanobot_agent_core::{
-    Agent, AgentParts, AgentSettings, MessageTool, Outbox, OutboxError, ReplayOptions, Signal, TurnOptions, TurnReplay,
-    replay_session,
+    Agent, AgentParts, AgentSettings, ConsolidationSettings, MessageTool, Outbox, OutboxError, ReplayOptions, Signal,
+    TurnOptions, TurnReplay, replay_session,
 };
 use nanobot_bus::EventFeed;
 use nanobot_context::{ContextBuilder, ContextSettings, Purpose};
@@ -111,7 +111,9 @@ impl World {
     }
 
     pub(crate) fn settings(&self) -> AgentSettings {
-        AgentSettings { options: self.options.clone(), ..AgentSettings::default() }
+        // What is left behind is archived by asking the model, which these tests have scripted for turns.
+        let consolidation = ConsolidationSettings { enabled: false, ..ConsolidationSettings::default() };
+        AgentSettings { options: self.options.clone(), consolidation, ..AgentSettings::default() }
     }
 
     /// What an agent with these tools is made of.
