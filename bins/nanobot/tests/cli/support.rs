@@ -10,7 +10,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
 /// No run of the program takes longer, however busy the machine is.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(300);
 /// How often something is looked at that tells nobody when it changes.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
