@@ -1,6 +1,6 @@
 //! Talking with the demo model: once, in a pipe, and looking at it afterwards.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{Home, assert_says};
 
@@ -125,4 +125,21 @@ async fn conversations_are_forked_and_rewound() {
     let beyond = home.run(&["sessions", "rewind", "direct", "--to", "99"]).await;
     assert_eq!(beyond.code, 1);
     assert_says(&beyond.stderr, &["cannot be cut at 99", "sessions show"]);
+}
+
+#[tokio::test]
+async fn a_break_of_the_prompt_cache_is_named_also_after_a_restart() {
+    let home = Home::new();
+    home.run(&["agent", "--demo", "-m", "hello"]).await;
+    home.write("workspace/memory/MEMORY.md", "# Ann likes tea\n");
+    home.run(&["agent", "--demo", "-m", "hello again"]).await;
+    let shown = home.run(&["sessions", "show", "direct"]).await.stdout;
+    assert!(!shown.contains("prompt cache"), "a restart after a change of memory keeps the prompt: {shown}");
+
+    home.configure(&json!({ "agents": { "defaults": { "botName": "Mika" } } }));
+    home.run(&["agent", "--demo", "-m", "and again"]).await;
+    let shown = home.run(&["sessions", "show", "direct"]).await.stdout;
+    assert_says(&shown, &["Last break of the prompt cache: identity at byte ", ": the settings changed"]);
+    let told = home.run_with_input(&["agent", "--demo"], b"/usage\n").await;
+    assert_says(&told.stdout, &["the last in identity at byte "]);
 }
