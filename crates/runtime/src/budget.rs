@@ -47,7 +47,13 @@ mod tests {
     use super::*;
     use crate::{LoadOptions, load_in};
 
-    fn settings(keys: &[(&str, &str)], model: &str) -> (usize, Option<usize>, bool) {
+    /// Keys of `agents.defaults` and their values.
+    type Keys<'a> = &'a [(&'a str, &'a str)];
+
+    /// Window, window of messages, and whether it is switched on.
+    type Read = (usize, Option<usize>, bool);
+
+    fn settings(keys: Keys<'_>, model: &str) -> Read {
         let environment = Environment::new([], Some("/nowhere".into()), "/".into());
         let overrides = keys.iter().map(|(key, value)| (format!("agents.defaults.{key}"), (*value).to_owned()));
         let options = LoadOptions { overrides: overrides.collect(), ..LoadOptions::default() };
@@ -60,7 +66,7 @@ mod tests {
 
     #[test]
     fn what_is_configured_counts_then_what_is_known_of_the_model() {
-        let table: [(&[(&str, &str)], &str, (usize, Option<usize>, bool)); 6] = [
+        let table: [(Keys<'_>, &str, Read); 6] = [
             (&[], "gpt-4o", (128_000, None, true)),
             (&[], "somebody's own", (65_536, None, true)),
             (&[("contextWindowTokens", "20000")], "gpt-4o", (20_000, None, true)),

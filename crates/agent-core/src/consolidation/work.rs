@@ -131,7 +131,7 @@ impl Consolidator {
                     if chunk.failures >= FAILURES {
                         self.tell(run, &Trouble::Raw(why)).await;
                         chunk.flush = raw(run.session, &rest);
-                    } else if !chunk.left {
+                    } else if !chunk.left || self.tasks.is_closed() {
                         self.save(run, &chunk).await?;
                         return Ok(Worked::Failed(why));
                     }
