@@ -23,16 +23,18 @@ mod search_tools;
 mod signal;
 mod subagent;
 
-pub use agent::{Agent, AgentParts, AgentSettings, ContextPart, ContextReport, DirectRequest, TurnReport, TurnRequest, UsageReport};
+pub use agent::{
+    Agent, AgentParts, AgentSettings, ContextPart, ContextReport, DirectRequest, TurnReport, TurnRequest, UsageReport,
+};
 pub use agent_loop::{
     AgentLoop, Command, CommandContext, CommandReply, CommandTable, DuplicateCommand, LoopSettings, When,
 };
+pub use audience::Audiences;
 pub use consolidation::{CompactReport, ConsolidationSettings, Teller, Untold};
 pub use engine::{
     Answered, Journal, Progress, RequestWatch, Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnOutcome,
     TurnResult,
 };
-pub use audience::Audiences;
 pub use error::AgentError;
 pub use message_tool::{MessageTool, Outbox, OutboxError};
 pub use prefix::{Miss, MissEvent, last_miss};

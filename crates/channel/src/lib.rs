@@ -15,16 +15,14 @@ use std::sync::Arc;
 
 pub use async_trait::async_trait;
 pub use nanobot_types::{
-    Button, ChannelName, ChatId, ChatKind, CommandInfo, DeliveryContext, InboundMessage, Map, MediaRef, MessageId, Origin,
-    OutboundKey, OutboundKind, OutboundMessage, SenderId, SessionKey, StreamId, Timestamp, TraceId,
+    Button, ChannelName, ChatId, ChatKind, CommandInfo, DeliveryContext, InboundMessage, Map, MediaRef, MessageId,
+    Origin, OutboundKey, OutboundKind, OutboundMessage, SenderId, SessionKey, StreamId, Timestamp, TraceId,
 };
 pub use serde_json::Value;
 pub use tokio_util::sync::CancellationToken;
 pub use tokio_util::task::TaskTracker;
 
-pub use context::{
-    Access, AccessDecision, Admission, ChannelContext, Intake, MediaError, MediaStore, Progress,
-};
+pub use context::{Access, AccessDecision, Admission, ChannelContext, Intake, MediaError, MediaStore, Progress};
 pub use error::{ChannelError, SendRecovery};
 pub use outbound::{DeliveryGuarantee, Dialect, Drafts, Measure, OutboundPart, Sent, TextStyle, TurnEnds, Typing};
 

@@ -17,7 +17,9 @@ use nanobot_tools::{DirectRunner, HttpClients, ToolsConfig, builtin};
 use crate::audit::AuditLog;
 use crate::prompts::prompt_notes;
 use crate::settings::AgentDefaults;
-use crate::{ModelChoice, RuntimeError, budget, control_socket, memory_store, model, recollection, session_store, skills};
+use crate::{
+    ModelChoice, RuntimeError, budget, control_socket, memory_store, model, recollection, session_store, skills,
+};
 
 /// The variable of the Python program for the number of turns at a time.
 const CONCURRENCY_VARIABLE: &str = "NANOBOT_MAX_CONCURRENT_REQUESTS";
@@ -66,10 +68,8 @@ impl Assistant {
         };
         let bounds =
             SubagentSettings { max_concurrent: defaults.max_concurrent_subagents, ..SubagentSettings::default() };
-        let own = AgentSettings {
-            options: TurnOptions { token_budget, ..defaults.subagent_options() },
-            ..settings.clone()
-        };
+        let own =
+            AgentSettings { options: TurnOptions { token_budget, ..defaults.subagent_options() }, ..settings.clone() };
         let subagents = Arc::new(Subagents::new(parts.clone(), own, bounds));
         let spawner = (defaults.max_concurrent_subagents > 0).then(|| spawner(subagents.clone()));
         let registry = tools.for_assistant(outbox, spawner);

@@ -19,9 +19,9 @@ use nanobot_state::SqliteBus;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::{RuntimeError, memory_store, recollection};
 use crate::assistant::results_folder;
 use crate::prompts::prompts_folder;
+use crate::{RuntimeError, memory_store, recollection};
 
 const DAY: Duration = Duration::from_hours(24);
 

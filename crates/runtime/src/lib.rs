@@ -28,8 +28,8 @@ mod status;
 mod terminal;
 mod visit;
 
-pub use cuts::cuts;
 pub use commands::{command_infos, is_command};
+pub use cuts::cuts;
 pub use error::RuntimeError;
 pub use gateway::{Ended, Gateway};
 pub use inbox::Inbox;

@@ -22,8 +22,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-pub(crate) use gateway::of_workspace as gateway_of;
 pub use ask::{Answer, ask};
+pub(crate) use gateway::of_workspace as gateway_of;
 
 use crate::assistant::Assistant;
 use crate::restart::{RESTARTED, RESTARTING, Restart};

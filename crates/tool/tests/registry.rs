@@ -225,9 +225,12 @@ async fn an_old_name_runs_the_tool_and_is_not_listed() {
     assert_eq!(names(&registry), ["message"]);
 }
 
+/// Arguments, effect, success and session of a run.
+type Note = (String, Option<Effect>, bool, String);
+
 /// Keeps what it is told.
 #[derive(Debug, Default)]
-struct Notes(Mutex<Vec<(String, Option<Effect>, bool, String)>>);
+struct Notes(Mutex<Vec<Note>>);
 
 #[async_trait]
 impl ToolWatch for Notes {

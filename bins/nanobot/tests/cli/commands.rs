@@ -117,7 +117,7 @@ async fn a_gateway_obeys_in_every_channel_and_begins_again_when_asked() {
     // The menu is the table, and a group restarts nobody.
     let ann = Person::new(7, "Ann", "ann_x");
     telegram.push(Incoming::private(&ann, "/help"));
-    telegram.push(Incoming::group(-100_5, &ann, "/restart"));
+    telegram.push(Incoming::group(-1005, &ann, "/restart"));
     let sent = telegram.wait_for_sent(2).await.unwrap();
     let texts: Vec<&str> = sent.iter().map(|message| message.text.as_str()).collect();
     assert!(texts.iter().any(|text| text.contains("nanobot commands")), "{texts:?}");

@@ -91,11 +91,7 @@ impl Agent {
         let now = chrono::Local::now().fixed_offset();
         let runtime = self.beside(&request.content, &request.origin, &now, &request.channel, &request.chat_id).await;
         let user = UserMessage { content: request.content.into(), media: request.media };
-        let entry = MessageEntry {
-            runtime: Some(runtime),
-            at: now,
-            ..MessageEntry::new(ChatMessage::User(user))
-        };
+        let entry = MessageEntry { runtime: Some(runtime), at: now, ..MessageEntry::new(ChatMessage::User(user)) };
         let facts = TurnFacts {
             session: request.session,
             channel: request.channel,

@@ -55,11 +55,8 @@ impl Agent {
     pub(super) async fn notice_memory(&self, session: &SessionKey, turn: &TraceId, ran_tools: bool) {
         let is_due = self.last_look.is_due();
         let Some(versions) = self.context.memory().versions().filter(|_| ran_tools || is_due) else { return };
-        let reason = if ran_tools {
-            Reason::Turn { session: session.clone(), turn: turn.clone() }
-        } else {
-            Reason::Found
-        };
+        let reason =
+            if ran_tools { Reason::Turn { session: session.clone(), turn: turn.clone() } } else { Reason::Found };
         for scope in self.audience(session).await.scopes() {
             if let Err(error) = versions.notice(&scope, &reason).await {
                 let error = &error as &dyn std::error::Error;

@@ -66,7 +66,9 @@ async fn history_is_beside_the_facts(store: &impl MemoryStore) -> anyhow::Result
     for entry in ["[2026-03-15 14:30] talked about tea", "two\nlines\n\n\n", ""] {
         store.append_history(&Scope::Shared, Local::now().fixed_offset(), entry).await?;
     }
-    for (entry, is_there) in [("two\nlines", true), ("[2026-03-15 14:30] talked about tea\n", true), ("about tea", false)] {
+    for (entry, is_there) in
+        [("two\nlines", true), ("[2026-03-15 14:30] talked about tea\n", true), ("about tea", false)]
+    {
         same(entry, &store.has_history(&Scope::Shared, entry).await?, &is_there)?;
     }
     same("facts are untouched", &store.facts(&Scope::Shared).await?, &before)
