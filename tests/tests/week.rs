@@ -195,27 +195,24 @@ async fn a_week_is_remembered_within_the_window_and_nothing_twice() {
         }
     }
     agent.settled().await;
-    check(&world, &model.lock().unwrap()).await;
+    let (largest, asked) = {
+        let model = model.lock().unwrap();
+        (model.largest, model.summaries)
+    };
+    check(&world, largest, asked).await;
     for server in &servers {
         assert_eq!(server.violations(), Vec::<String>::new());
     }
 }
 
-async fn check(world: &World, model: &Model) {
-    assert!(model.largest <= WINDOW - OUTPUT, "{} tokens in a request", model.largest);
+/// `largest` request and how often a summary was `asked` for, and what is on disk.
+async fn check(world: &World, largest: usize, asked: usize) {
+    assert!(largest <= WINDOW - OUTPUT, "{largest} tokens in a request");
     let read = |name: &str| std::fs::read_to_string(world.workspace().join("memory").join(name)).unwrap();
     let (facts, history) = (read("MEMORY.md"), read("HISTORY.md"));
     let summaries = history.matches("summary-").count();
-    eprintln!(
-        "STATS largest {} summaries {} asked {} raw {} facts {}",
-        model.largest,
-        summaries,
-        model.summaries,
-        history.matches("[RAW]").count(),
-        facts.len()
-    );
     assert!(summaries >= 20, "{summaries} summaries");
-    for number in 1..=model.summaries {
+    for number in 1..=asked {
         assert!(history.matches(&format!("summary-{number} of")).count() <= 1, "summary {number} is repeated");
     }
     let sessions = world.sessions();
