@@ -59,11 +59,17 @@ impl Agent {
 
     /// Puts what does not fit any more into the history where the model failed to summarise it.
     /// Whatever goes wrong, the turn goes on.
-    pub(super) async fn make_room(&self, session: &SessionKey, view: SessionView) -> Result<SessionView, AgentError> {
+    pub(super) async fn make_room(
+        &self,
+        session: &SessionKey,
+        view: SessionView,
+        observer: &Arc<dyn Observer>,
+    ) -> Result<SessionView, AgentError> {
         if !self.consolidator.must_make_room(&view, session) {
             return Ok(view);
         }
-        if let Err(error) = self.consolidator.make_room(session, &Untold).await {
+        let teller = ObserverTeller(observer.clone());
+        if let Err(error) = self.consolidator.make_room(session, &teller).await {
             tracing::warn!(%error, %session, "no room could be made");
         }
         Ok(self.sessions.read(session, ReadFrom::Cursor).await?)

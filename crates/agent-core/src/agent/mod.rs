@@ -229,7 +229,7 @@ impl Agent {
         let Ok(_permit) = self.permits.acquire().await else { return Err(AgentError::Interrupted) };
         self.consolidator.calibrator().load().await;
         let view = self.sessions.read(&session, ReadFrom::Cursor).await?;
-        let view = self.make_room(&session, view).await?;
+        let view = self.make_room(&session, view, &request.observer).await?;
         let mut log = SessionLog::new(self.sessions.clone(), &request.facts, view.head);
         log.conversation = Conversation::of(&view);
         let said = LogFacts::of(&view, &request.entry.at);
