@@ -412,3 +412,21 @@ async fn a_vendor_that_finds_it_too_long_gets_less_and_the_turn_goes_on() {
     }
     assert!(home.view().await.cursor > Seq(0), "what the vendor takes is known then");
 }
+
+#[tokio::test]
+async fn room_is_made_without_a_model_that_failed() {
+    let home = Home::new(summing_up(|_| Reply::text("no")));
+    let agent = home.agent();
+    while home.summaries().is_empty() {
+        home.say(&agent, &"small words ".repeat(60)).await;
+    }
+    assert_eq!((home.view().await.cursor, home.file("HISTORY.md").as_str()), (Seq(0), ""), "it may come right again");
+    home.say(&agent, &"many more words ".repeat(1_200)).await;
+    let asked = home.summaries().len();
+    assert_eq!((home.view().await.cursor, asked), (Seq(0), 2));
+    home.say(&agent, "now it does not fit").await;
+    let raw = home.file("HISTORY.md");
+    assert!(raw.contains("[RAW]") && raw.contains("USER: small words"), "{raw}");
+    assert!(home.view().await.cursor > Seq(0));
+    assert_eq!(home.told().len(), 1, "{:?}", home.told());
+}
