@@ -8,8 +8,9 @@ pub(crate) use elsewhere::{Listener, Stream, connect};
 
 #[cfg(unix)]
 mod unix {
-    use std::fs::Permissions;
+    use std::fs::{File, Permissions};
     use std::io;
+    use std::os::fd::AsRawFd as _;
     use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
     use std::path::{Path, PathBuf};
 
@@ -34,7 +35,7 @@ mod unix {
         pub(crate) async fn bind(path: &Path) -> Result<Self, ControlError> {
             let fault = |source| ControlError::Bind { path: path.to_owned(), source };
             clear(path).await.map_err(fault)?;
-            let listener = UnixListener::bind(path).map_err(fault)?;
+            let listener = Reachable::of(path).and_then(|socket| UnixListener::bind(&socket.path)).map_err(fault)?;
             // Who connects before this is done is still told apart by the user.
             std::fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(fault)?;
             let owner = std::fs::metadata(path).map_err(fault)?.uid();
@@ -71,7 +72,7 @@ mod unix {
             }
             Ok(_) => {}
         }
-        match Stream::connect(path).await {
+        match Stream::connect(&Reachable::of(path)?.path).await {
             Ok(_) => Err(io::Error::new(io::ErrorKind::AddrInUse, "another process listens there")),
             Err(_) => std::fs::remove_file(path),
         }
@@ -79,7 +80,36 @@ mod unix {
 
     /// Connects to a socket.
     pub(crate) async fn connect(path: &Path) -> Result<Stream, ControlError> {
-        Stream::connect(path).await.map_err(|source| ControlError::Unreachable { path: path.to_owned(), source })
+        let connected = match Reachable::of(path) {
+            Ok(socket) => Stream::connect(&socket.path).await,
+            Err(error) => Err(error),
+        };
+        connected.map_err(|source| ControlError::Unreachable { path: path.to_owned(), source })
+    }
+
+    /// The longest path that every system takes for a socket (`sun_path` is 104 bytes on macOS, 108
+    /// on Linux).
+    const LONGEST_PATH: usize = 100;
+
+    /// A path under which the system takes a socket. Deep homes have longer ones: on Linux those are
+    /// reached through their folder, which is kept open meanwhile. Elsewhere they are refused.
+    struct Reachable {
+        path: PathBuf,
+        _folder: Option<File>,
+    }
+
+    impl Reachable {
+        fn of(path: &Path) -> io::Result<Self> {
+            let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+                return Err(io::ErrorKind::InvalidInput.into());
+            };
+            if !cfg!(target_os = "linux") || path.as_os_str().len() <= LONGEST_PATH {
+                return Ok(Self { path: path.to_owned(), _folder: None });
+            }
+            let folder = File::open(folder)?;
+            let path = Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string()).join(name);
+            Ok(Self { path, _folder: Some(folder) })
+        }
     }
 }
 

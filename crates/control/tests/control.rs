@@ -51,13 +51,18 @@ impl Cuts for Scissors {
     }
 }
 
+/// A folder whose path leaves room for sockets that these tests make and reach by themselves.
+fn short_folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/tmp").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
 fn about() -> About {
     About { version: "1".to_owned(), pid: 42, model: "a model".to_owned(), workspace: PathBuf::from("/w") }
 }
 
 impl Gateway {
     async fn start() -> Self {
-        let home = tempfile::tempdir().unwrap();
+        let home = short_folder();
         let (bus, events) = (MemoryBus::new(), EventFeed::new());
         let inbound = bus.inbound().await.unwrap();
         let (closing, end) = (CancellationToken::new(), CancellationToken::new());
@@ -220,7 +225,7 @@ async fn the_socket_is_private_and_replaced_only_when_nobody_listens() {
     gateway.client().await;
     gateway.stop().await;
 
-    let home = tempfile::tempdir().unwrap();
+    let home = short_folder();
     let stale = home.path().join("gateway.sock");
     drop(UnixListener::bind(&stale).unwrap());
     assert!(matches!(ControlClient::reach(&stale).await, Err(ControlError::Unreachable { .. })));
@@ -229,6 +234,22 @@ async fn the_socket_is_private_and_replaced_only_when_nobody_listens() {
     std::fs::write(&stale, "mine").unwrap();
     assert!(matches!(ControlServer::bind(&stale).await, Err(ControlError::Bind { .. })));
     assert_eq!(std::fs::read_to_string(&stale).unwrap(), "mine");
+}
+
+/// What an address of a socket can hold is shorter than paths may be.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_home_with_a_long_path_has_a_socket_too() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("a".repeat(200));
+    std::fs::create_dir(&folder).unwrap();
+    let socket = folder.join("gateway.sock");
+    let server = ControlServer::bind(&socket).await.unwrap();
+    assert!(socket.exists());
+    assert!(matches!(ControlServer::bind(&socket).await, Err(ControlError::Bind { .. })), "somebody listens");
+    drop(server);
+    assert!(!socket.exists());
+    assert!(matches!(ControlClient::reach(&socket).await, Err(ControlError::Unreachable { .. })));
 }
 
 #[tokio::test]
