@@ -171,7 +171,7 @@ mod tests {
         let names = |typed: &str| -> Vec<String> {
             completions(typed).into_iter().map(|candidate| candidate.replacement).collect()
         };
-        assert_eq!(names("/st"), ["/stop", "/status"]);
+        assert_eq!(names("/st"), ["/stop", "/status", "/start"]);
         assert_eq!(names("/e"), ["/exit"]);
         assert_eq!(names("hello /st"), Vec::<String>::new());
         assert_eq!(names("/stop now"), Vec::<String>::new());
