@@ -268,6 +268,10 @@ mod through_the_gateway {
             };
             assert_says(message["text"].as_str().unwrap(), &[text]);
             assert_eq!(message["media"][0]["location"].as_str(), media, "{said}: {message}");
+            if media.is_some() {
+                // What is said before the end of a turn belongs to that turn.
+                client.receive_until("turn_end").await.unwrap();
+            }
         }
         gateway.signal(Signal::SIGTERM);
         let (rest, code) = gateway.end().await;
