@@ -26,7 +26,7 @@ pub use claims::{Claims, Lease};
 pub use consumer::{Consumer, Consumers, Handout, HandoutGuard, Seat};
 pub use delivery::{Delivery, Progress, Settle, Settlement, Subscription};
 pub use events::EventFeed;
-pub use feed::{Backlog, LONGEST_DELAY, Look, REDELIVERY_DELAY};
+pub use feed::{Backlog, LONGEST_DELAY, Look, MOST_HANDED_OUT, REDELIVERY_DELAY};
 pub use ledger::{DISCARDED, EntryState, Ledger, LedgerEntry, LedgerFilter, Queue};
 pub use memory::MemoryBus;
 pub use queued::Queued;

@@ -136,11 +136,12 @@ impl<T: Kept> Backlog<T> for Lane<T> {
             table.take_back(*handout);
         }
         let taken = table.hand_out(channel, || next(&self.shared.serials));
-        let delivery = taken.map(|(handout, message, progress)| {
+        let deliver = |(handout, message, progress): (Handout, T, _)| {
             let held = Held { shared: Arc::clone(&self.shared), guard: self.consumer.watch(handout) };
             (handout.entry, Delivery::durable(message, progress, Box::new(held)))
-        });
-        Ok(Look { delivery, next_due: table.next_due(channel) })
+        };
+        let deliveries = taken.map(deliver).into_iter().collect();
+        Ok(Look { deliveries, next_due: table.next_due(channel) })
     }
 }
 

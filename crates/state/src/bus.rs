@@ -1,7 +1,7 @@
 //! The durable bus on the state database.
 //!
 //! Decision: an entry is a row and nothing else; which entries are with a consumer is a column
-//! too, so memory holds one per consumer however long the queue is. Accepting and settling
+//! too, so memory holds a few per consumer however long the queue is. Accepting and settling
 //! survive the loss of power; handing out and beginning a turn are only counted, so they survive
 //! the end of the process and cost no sync. What was with a consumer when the process ended comes back when the next one
 //! subscribes.
@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nanobot_bus::{
-    Accepted, Backlog, Bus, BusError, Consumer, Consumers, Delivery, Handout, HandoutGuard, Look, Queue, Queued,
-    REDELIVERY_DELAY, Settle, Settlement, Subscription,
+    Accepted, Backlog, Bus, BusError, Consumer, Consumers, Delivery, Handout, HandoutGuard, Look, MOST_HANDED_OUT,
+    Queue, Queued, REDELIVERY_DELAY, Settle, Settlement, Subscription,
 };
 use nanobot_types::{ChannelName, InboundMessage, OutboundMessage};
 
@@ -169,16 +169,17 @@ impl<T: Queued> Backlog<T> for Lane<T> {
                     rows::take_back(connection, handout, again)?;
                 }
                 let serial = || serials.fetch_add(1, Ordering::Relaxed).saturating_add(1);
-                let taken = rows::hand_out::<T>(connection, &place, now, serial)?;
+                let taken = rows::hand_out::<T>(connection, &place, now, MOST_HANDED_OUT, serial)?;
                 Ok((taken, rows::next_due(connection, &place)?))
             })
             .await
             .map_err(|refusal| refusal.bus("hand out messages"))?;
-        let delivery = taken.map(|(handout, message, progress)| {
+        let deliver = |(handout, message, progress): rows::Taken<T>| {
             let held = Held { bus: self.bus.clone(), guard: self.consumer.watch(handout) };
             (handout.entry, Delivery::durable(message, progress, Box::new(held)))
-        });
-        Ok(Look { delivery, next_due: next_due.map(|due| clock.instant(due)) })
+        };
+        let deliveries = taken.into_iter().map(deliver).collect();
+        Ok(Look { deliveries, next_due: next_due.map(|due| clock.instant(due)) })
     }
 }
 

@@ -86,20 +86,24 @@ pub(super) fn take_back(connection: &Connection, handout: Handout, due: Millis) 
 /// A message that was handed out.
 pub(super) type Taken<T> = (Handout, T, Progress);
 
-/// Hands out the first entry of a consumer that is pending, due and not out.
+/// Hands out the first entries of a consumer that are pending, due and not out, `most` of them at most.
 pub(super) fn hand_out<T: Queued>(
     connection: &Connection,
     place: &Place,
     now: Millis,
-    serial: impl FnOnce() -> u64,
-) -> rusqlite::Result<Option<Taken<T>>> {
+    most: usize,
+    serial: impl Fn() -> u64,
+) -> rusqlite::Result<Vec<Taken<T>>> {
     connection
         .prepare_cached(
             "UPDATE ledger SET due_at = 0, out = 0
              WHERE queue = ?1 AND consumer = ?2 AND due_at > 0 AND due_at <= ?3",
         )?
         .execute(params![place.queue, place.consumer, now])?;
-    while let Some((entry, body)) = first_ready(connection, place)? {
+    let mut taken = Vec::new();
+    while taken.len() < most
+        && let Some((entry, body)) = first_ready(connection, place)?
+    {
         let Some(mut row) = load(connection, entry)? else { break };
         match serde_json::from_str(&body) {
             Ok(message) => {
@@ -107,7 +111,7 @@ pub(super) fn hand_out<T: Queued>(
                 let handout = Handout { entry, serial: serial(), attempt: progress.attempt };
                 row.out = handout.serial.cast_signed();
                 store(connection, entry, &row)?;
-                return Ok(Some((handout, message, progress)));
+                taken.push((handout, message, progress));
             }
             Err(error) => {
                 tracing::error!(entry, error = &error as &dyn std::error::Error, "a stored message cannot be read");
@@ -121,7 +125,7 @@ pub(super) fn hand_out<T: Queued>(
             }
         }
     }
-    Ok(None)
+    Ok(taken)
 }
 
 fn first_ready(connection: &Connection, place: &Place) -> rusqlite::Result<Option<(u64, String)>> {
