@@ -1,0 +1,156 @@
+//! Cron expressions in the dialect of the Python program.
+//!
+//! Decision: every field is read here into the values that it stands for, and `croner` is given
+//! nothing but those, so no other dialect can slip in: five fields, then seconds, then a year;
+//! Sunday is 0 or 7; a day of the month or a day of the week, where both are given. Where clocks
+//! change, a job that names its hours runs once for each time that it names, and one that does not
+//! goes by the time that passes.
+
+use chrono::{DateTime, Utc};
+use croner::Cron;
+use croner::parser::CronParser;
+
+use crate::zone::{Tz, instant_of};
+
+/// How many times of a job are looked at that turn out to be past: more than an hour has seconds.
+const MOST_PAST: u32 = 10_000;
+
+/// What one field may hold.
+struct Field {
+    name: &'static str,
+    lowest: u32,
+    highest: u32,
+    names: &'static [&'static str],
+}
+
+const MINUTE: Field = Field { name: "minute", lowest: 0, highest: 59, names: &[] };
+const HOUR: Field = Field { name: "hour", lowest: 0, highest: 23, names: &[] };
+const DAY: Field = Field { name: "day of month", lowest: 1, highest: 31, names: &[] };
+const MONTH: Field = Field {
+    name: "month",
+    lowest: 1,
+    highest: 12,
+    names: &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
+};
+const WEEKDAY: Field =
+    Field { name: "day of week", lowest: 0, highest: 7, names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"] };
+const SECOND: Field = Field { name: "second", lowest: 0, highest: 59, names: &[] };
+const YEAR: Field = Field { name: "year", lowest: 1970, highest: 2099, names: &[] };
+
+/// An expression that can be searched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Expression {
+    cron: Cron,
+    names_hours: bool,
+}
+
+impl Expression {
+    /// Reads an expression; an `Err` says in words what is wrong with it.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim().to_ascii_lowercase();
+        let text = match text.as_str() {
+            "@yearly" | "@annually" => "0 0 1 1 *",
+            "@monthly" => "0 0 1 * *",
+            "@weekly" => "0 0 * * 0",
+            "@daily" | "@midnight" => "0 0 * * *",
+            "@hourly" => "0 * * * *",
+            other => other,
+        };
+        let parts: Vec<&str> = text.split_whitespace().collect();
+        let (minute, hour, day, month, weekday, second, year) = match *parts.as_slice() {
+            [minute, hour, day, month, weekday] => (minute, hour, day, month, weekday, "0", "*"),
+            [minute, hour, day, month, weekday, second] => (minute, hour, day, month, weekday, second, "*"),
+            [minute, hour, day, month, weekday, second, year] => (minute, hour, day, month, weekday, second, year),
+            _ => return Err(format!("it has {} fields instead of 5 (or 6 with seconds at the end)", parts.len())),
+        };
+        let canonical = [
+            SECOND.read(second)?,
+            MINUTE.read(minute)?,
+            HOUR.read(hour)?,
+            DAY.read(day)?,
+            MONTH.read(month)?,
+            WEEKDAY.read(weekday)?,
+            // Without an end, a day that never comes would be looked for during thousands of years.
+            YEAR.read(if year == "*" { "1970-2099" } else { year })?,
+        ];
+        let cron = CronParser::new().parse(&canonical.join(" ")).map_err(|error| error.to_string())?;
+        Ok(Self { cron, names_hours: !hour.starts_with('*') })
+    }
+
+    /// The first time after `after` at which a clock in `zone` makes it due; `None` when there is
+    /// none in this calendar.
+    pub(crate) fn next_after(&self, after: DateTime<Utc>, zone: Tz) -> Option<DateTime<Utc>> {
+        let local = after.with_timezone(&zone);
+        if !self.names_hours {
+            return Some(self.cron.find_next_occurrence(&local, false).ok()?.to_utc());
+        }
+        let mut civil = local.naive_local();
+        for _ in 0..MOST_PAST {
+            civil = self.cron.find_next_occurrence(&civil.and_utc(), false).ok()?.naive_utc();
+            let at = instant_of(civil, zone)?;
+            if at > after {
+                return Some(at);
+            }
+        }
+        None
+    }
+}
+
+impl Field {
+    /// The field as a list of the values it stands for, or `*`.
+    fn read(&self, text: &str) -> Result<String, String> {
+        let is_day = matches!(self.name, "day of month" | "day of week");
+        if matches!(text, "*" | "*/1") || (text == "?" && is_day) {
+            return Ok("*".to_owned());
+        }
+        let mut values: Vec<String> = Vec::new();
+        for item in text.split(',') {
+            values.extend(self.item(item).ok_or_else(|| format!("{item:?} is no {}", self.name))?);
+        }
+        Ok(values.join(","))
+    }
+
+    fn item(&self, item: &str) -> Option<Vec<String>> {
+        match self.name {
+            "day of month" if item == "l" => return Some(vec!["L".to_owned()]),
+            "day of week" => {
+                if let Some((day, nth)) = item.split_once('#') {
+                    let nth: u32 = nth.parse().ok().filter(|nth| (1..=5).contains(nth))?;
+                    return Some(vec![format!("{}#{nth}", self.value(day)? % 7)]);
+                }
+                if let Some(day) = item.strip_prefix('l').filter(|day| !day.is_empty()) {
+                    return Some(vec![format!("{}#L", self.value(day)? % 7)]);
+                }
+            }
+            _ => {}
+        }
+        let (range, step) = match item.split_once('/') {
+            Some((range, step)) => (range, step.parse::<u32>().ok().filter(|step| *step > 0)?),
+            None => (item, 1),
+        };
+        let (first, last) = match range.split_once('-') {
+            _ if range == "*" => (self.lowest, self.highest),
+            Some((first, last)) => (self.value(first)?, self.value(last)?),
+            None if item.contains('/') => (self.value(range)?, self.highest),
+            None => (self.value(range)?, self.value(range)?),
+        };
+        let step = usize::try_from(step).ok()?;
+        let values: Vec<u32> = if first <= last {
+            (first..=last).step_by(step).collect()
+        } else {
+            // From Friday to Monday. Sunday is there once.
+            let highest = if self.name == WEEKDAY.name { 6 } else { self.highest };
+            (first..=highest).chain(self.lowest..=last).step_by(step).collect()
+        };
+        let shown = |value: u32| if self.name == WEEKDAY.name { value % 7 } else { value };
+        Some(values.into_iter().map(|value| shown(value).to_string()).collect())
+    }
+
+    fn value(&self, text: &str) -> Option<u32> {
+        if let Some(position) = self.names.iter().position(|name| *name == text) {
+            return self.lowest.checked_add(u32::try_from(position).ok()?);
+        }
+        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse().ok().filter(|value| is_number && (self.lowest..=self.highest).contains(value))
+    }
+}

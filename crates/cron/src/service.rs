@@ -1,0 +1,293 @@
+//! Fires jobs that are due.
+//!
+//! Decision: a time is taken in three steps, each of which may be the last before a crash. It is
+//! entered into the file as running, and the next time with it; it is claimed; its message, whose
+//! name is made of the job and the time, is given to the bus. What is running without a message is
+//! given to the bus again, which takes a name once. A run is over when its turn is, and that of
+//! every subagent it started.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use nanobot_bus::{Bus, BusError, Claims};
+use nanobot_types::{InboundMessage, JobId, MessageId, Origin, SessionKey};
+use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::job::{Catchup, Job, Jobs, Overlap, RunRecord, RunStatus};
+use crate::plan::begin_due;
+use crate::zone::Tz;
+use crate::{CronError, JobStore};
+
+/// How long a change by another process may go unnoticed.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// `cron`, as far as it says how jobs run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CronSettings {
+    /// What happens to times that passed while no gateway ran.
+    pub catchup: Catchup,
+    /// What happens when a job is due and its last run is not done.
+    pub overlap: Overlap,
+    /// Whether jobs may make jobs.
+    pub jobs_may_add_jobs: bool,
+}
+
+/// What time it is.
+pub trait Clock: Send + Sync + std::fmt::Debug {
+    /// Now.
+    fn now(&self) -> DateTime<Utc>;
+}
+
+/// The clock of this computer.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> DateTime<Utc> {
+        Utc::now()
+    }
+}
+
+/// Knows what became of messages.
+#[async_trait]
+pub trait Runs: Send + Sync + std::fmt::Debug {
+    /// How the work on a message (by its journal id) ended, with all that it started in `session`;
+    /// `None` while it has not. An `Err` says in words what was wrong.
+    async fn ended(&self, session: &SessionKey, message: &MessageId) -> Option<Result<(), String>>;
+}
+
+/// What a service needs.
+#[derive(Clone, Debug)]
+pub struct CronParts {
+    /// The jobs.
+    pub store: JobStore,
+    /// Where messages go.
+    pub bus: Arc<dyn Bus>,
+    /// Who may take a time.
+    pub claims: Arc<dyn Claims>,
+    /// What became of them.
+    pub runs: Arc<dyn Runs>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// How jobs run.
+    pub settings: CronSettings,
+    /// Where the assistant lives.
+    pub zone: Tz,
+    /// Tells that jobs were changed here.
+    pub changed: Arc<Notify>,
+}
+
+/// Fires jobs.
+#[derive(Debug)]
+pub struct CronService {
+    parts: CronParts,
+    /// How the file was when nothing was left to do, and until when that holds.
+    idle: Option<Idle>,
+}
+
+#[derive(Debug)]
+struct Idle {
+    stamp: Option<(SystemTime, u64)>,
+    since: DateTime<Utc>,
+    until: Option<i64>,
+}
+
+impl CronService {
+    /// A service that did nothing yet.
+    #[must_use]
+    pub fn new(parts: CronParts) -> Self {
+        Self { parts, idle: None }
+    }
+
+    /// Fires jobs until it is told to end. A fault is logged, and tried again.
+    pub async fn run(mut self, end: CancellationToken) {
+        let mut failing = false;
+        while !end.is_cancelled() {
+            let outcome = self.tick().await;
+            if let Err(error) = &outcome
+                && !failing
+            {
+                tracing::error!(error = error as &dyn std::error::Error, "jobs cannot be looked at");
+            }
+            failing = outcome.is_err();
+            let pause = self.pause();
+            tokio::select! {
+                () = end.cancelled() => {}
+                () = self.parts.changed.notified() => self.idle = None,
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    /// Does what is to be done now.
+    ///
+    /// # Errors
+    /// [`CronError`] when the file cannot be used. What was begun goes on at the next call.
+    pub async fn tick(&mut self) -> Result<(), CronError> {
+        let now = self.parts.clock.now();
+        let store = self.parts.store.clone();
+        let stamp = store.stamp();
+        let is_idle = |idle: &Idle| {
+            idle.stamp == stamp && now >= idle.since && idle.until.is_none_or(|until| now.timestamp_millis() < until)
+        };
+        if self.idle.as_ref().is_some_and(is_idle) {
+            return Ok(());
+        }
+        self.idle = None;
+        let ended = self.ended(blocking(&store, JobStore::read).await?).await;
+        let (settings, zone) = (self.parts.settings, self.parts.zone);
+        let (begun, jobs) = blocking(&store, move |store| {
+            store.edit(|jobs| {
+                ended.into_iter().for_each(|end| finish(jobs, end, now));
+                let old = unpublished(jobs);
+                begin_due(jobs, now, settings, zone);
+                let mut begun = unpublished(jobs);
+                begun.retain(|(_, at)| !old.iter().any(|(_, known)| known == at));
+                let begun = begun.into_iter().map(|(job, at)| (job, at, true));
+                (old.into_iter().map(|(job, at)| (job, at, false)).chain(begun).collect::<Vec<_>>(), jobs.clone())
+            })
+        })
+        .await?;
+        if begun.is_empty() && jobs.iter().all(|job| job.state.running.is_empty()) {
+            let until = jobs.iter().filter(|job| job.enabled).filter_map(|job| job.state.next_run_at_ms).min();
+            self.idle = Some(Idle { stamp: store.stamp(), since: now, until });
+        }
+        self.publish(begun, now).await
+    }
+
+    /// How long nothing needs to be looked at.
+    fn pause(&self) -> Duration {
+        let Some(until) = self.idle.as_ref().and_then(|idle| idle.until) else { return LOOK_EVERY };
+        let left = until.saturating_sub(self.parts.clock.now().timestamp_millis());
+        Duration::from_millis(u64::try_from(left).unwrap_or(0)).min(LOOK_EVERY)
+    }
+
+    async fn ended(&self, jobs: Jobs) -> Vec<Ended> {
+        let mut ended = Vec::new();
+        for job in jobs.iter() {
+            for running in &job.state.running {
+                let Some(message) = &running.message else { continue };
+                if let Some(outcome) = self.parts.runs.ended(&session_of(&job.id), message).await {
+                    ended.push(Ended { job: job.id.clone(), at_ms: running.at_ms, outcome });
+                }
+            }
+        }
+        ended
+    }
+
+    async fn publish(&self, begun: Vec<(Job, i64, bool)>, now: DateTime<Utc>) -> Result<(), CronError> {
+        for (job, at, is_new) in begun {
+            let published = self.publish_one(&job, at, is_new, now).await;
+            let id = job.id.clone();
+            match published {
+                Ok(message) => {
+                    blocking(&self.parts.store, move |store| store.edit(|jobs| enter(jobs, &id, at, message))).await?;
+                }
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::error!(error, job = %id, "a job that is due waits");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the message of a run to the bus; `None` when somebody else did so before.
+    async fn publish_one(
+        &self,
+        job: &Job,
+        at: i64,
+        is_new: bool,
+        now: DateTime<Utc>,
+    ) -> Result<Option<MessageId>, BusError> {
+        let is_ours = self.parts.claims.claim_once(&format!("cron:{}:{at}", job.id)).await?;
+        // What was begun before a crash may be claimed and not published.
+        if is_new && !is_ours {
+            return Ok(None);
+        }
+        let message = message_of(job, at, now);
+        let name = message.journal_id();
+        self.parts.bus.publish_inbound(message).await?;
+        tracing::info!(job = %job.id, at, "a job runs");
+        Ok(name)
+    }
+}
+
+struct Ended {
+    job: JobId,
+    at_ms: i64,
+    outcome: Result<(), String>,
+}
+
+/// Does what blocks, beside everything else.
+async fn blocking<T: Send + 'static>(
+    store: &JobStore,
+    work: impl FnOnce(&JobStore) -> Result<T, CronError> + Send + 'static,
+) -> Result<T, CronError> {
+    let store = store.clone();
+    let path = store.path().to_owned();
+    let done = tokio::task::spawn_blocking(move || work(&store)).await;
+    done.map_err(|error| CronError::Io { path, source: std::io::Error::other(error) })?
+}
+
+fn unpublished(jobs: &Jobs) -> Vec<(Job, i64)> {
+    let runs = |job: &Job| {
+        let waiting = job.state.running.iter().filter(|running| running.message.is_none());
+        waiting.map(|running| (job.clone(), running.at_ms)).collect::<Vec<_>>()
+    };
+    jobs.iter().flat_map(runs).collect()
+}
+
+/// Remembers the message of a run, or that it is not one of ours.
+fn enter(jobs: &mut Jobs, id: &JobId, at: i64, message: Option<MessageId>) {
+    let Some(job) = jobs.find(id.as_str()) else { return };
+    match message {
+        Some(message) => {
+            let meant = job.state.running.iter_mut().find(|running| running.at_ms == at);
+            if let Some(running) = meant {
+                running.message = Some(message);
+            }
+        }
+        None => job.state.running.retain(|running| running.at_ms != at || running.message.is_some()),
+    }
+}
+
+fn finish(jobs: &mut Jobs, end: Ended, now: DateTime<Utc>) {
+    let Some(job) = jobs.find(end.job.as_str()) else { return };
+    let Some(place) = job.state.running.iter().position(|running| running.at_ms == end.at_ms) else { return };
+    let running = job.state.running.remove(place);
+    let status = if end.outcome.is_ok() { RunStatus::Ok } else { RunStatus::Error };
+    let duration_ms = now.timestamp_millis().saturating_sub(running.fired_at_ms).max(0);
+    job.state.record(RunRecord { run_at_ms: end.at_ms, status, duration_ms, error: end.outcome.err() });
+    let is_done = !job.enabled && job.delete_after_run && job.state.running.is_empty();
+    if is_done {
+        jobs.remove(end.job.as_str());
+    }
+}
+
+/// The session of a job.
+fn session_of(job: &JobId) -> SessionKey {
+    SessionKey::from(format!("cron:{job}"))
+}
+
+fn message_of(job: &Job, at: i64, now: DateTime<Utc>) -> InboundMessage {
+    let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    let channel = given(&job.payload.channel).unwrap_or_else(|| "cli".to_owned());
+    let chat = given(&job.payload.to).unwrap_or_else(|| "direct".to_owned());
+    let content = format!(
+        "[Scheduled task]\nThe time of the task '{}' has come. Do now what it says; do not schedule it again.\n\n{}",
+        job.name, job.payload.message
+    );
+    let mut message = InboundMessage::text(channel, "cron", chat, content);
+    message.id = Some(format!("cron-{}-{at}", job.id).into());
+    message.timestamp = now.fixed_offset();
+    message.session_key_override = Some(session_of(&job.id));
+    message.origin = Origin::Cron { job: job.id.clone() };
+    message.delivery = job.payload.delivery.clone().unwrap_or_default();
+    message
+}

@@ -1,0 +1,125 @@
+//! The file of jobs.
+//!
+//! Decision: every change reads the file, changes it and replaces it under a lock of its own file,
+//! so that any number of processes may do so; nothing is held in memory. A file that cannot be
+//! read is left exactly as it is, and no change is made until a person looked at it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use nanobot_disk::{Access, Disk as _, LocalDisk, NewFolders, write_all};
+use nanobot_types::JobId;
+
+use crate::job::Jobs;
+
+/// Why jobs cannot be read or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum CronError {
+    /// The file is there and is not what it should be.
+    #[error(
+        "{} cannot be read as jobs, and nothing was changed; correct it (or move it away to begin without jobs)",
+        path.display()
+    )]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// The disk failed.
+    #[error("{} cannot be used", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What failed.
+        #[source]
+        source: io::Error,
+    },
+    /// A schedule cannot be one.
+    #[error(transparent)]
+    Schedule(#[from] crate::ScheduleError),
+    /// There is no such job.
+    #[error("Job {id} not found")]
+    Unknown {
+        /// What was asked for.
+        id: JobId,
+    },
+}
+
+/// Reads and changes the file. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct JobStore {
+    path: Arc<Path>,
+}
+
+impl JobStore {
+    /// The jobs in `path`, which need not exist.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into().into() }
+    }
+
+    /// Where they are.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// When the file was last changed, and how long it is.
+    pub(crate) fn stamp(&self) -> Option<(SystemTime, u64)> {
+        let metadata = std::fs::metadata(&self.path).ok()?;
+        Some((metadata.modified().ok()?, metadata.len()))
+    }
+
+    /// All jobs. Blocks for as long as the disk takes.
+    ///
+    /// # Errors
+    /// [`CronError::Unreadable`] and [`CronError::Io`].
+    pub fn read(&self) -> Result<Jobs, CronError> {
+        let bytes = match std::fs::read(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Jobs::default()),
+            read => read.map_err(|source| self.failed(source))?,
+        };
+        serde_json::from_slice(&bytes).map_err(|source| CronError::Unreadable { path: self.path().to_owned(), source })
+    }
+
+    /// Changes the jobs, alone among all processes; what does not change is not written. Blocks.
+    ///
+    /// # Errors
+    /// As [`JobStore::read`]; nothing is changed then.
+    pub fn edit<T>(&self, change: impl FnOnce(&mut Jobs) -> T) -> Result<T, CronError> {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        NewFolders::default().ensure(&LocalDisk, folder).map_err(|source| self.failed(source))?;
+        let guard = LocalDisk.open(&self.beside("lock"), Access::Append).map_err(|source| self.failed(source))?;
+        guard.lock().map_err(|source| self.failed(source))?;
+        let before = self.read()?;
+        let mut jobs = before.clone();
+        let told = change(&mut jobs);
+        if jobs != before {
+            self.write(&jobs).map_err(|source| self.failed(source))?;
+        }
+        Ok(told)
+    }
+
+    fn write(&self, jobs: &Jobs) -> io::Result<()> {
+        let draft = self.beside("tmp");
+        let mut file = LocalDisk.open(&draft, Access::DraftOf(&self.path))?;
+        write_all(&mut *file, &serde_json::to_vec_pretty(jobs)?)?;
+        file.sync()?;
+        drop(file);
+        LocalDisk.rename(&draft, &self.path)?;
+        LocalDisk.sync_folder(self.path.parent().unwrap_or(Path::new(".")))
+    }
+
+    fn beside(&self, ending: &str) -> PathBuf {
+        let mut name = self.path.as_os_str().to_owned();
+        name.push(format!(".{ending}"));
+        name.into()
+    }
+
+    fn failed(&self, source: io::Error) -> CronError {
+        CronError::Io { path: self.path().to_owned(), source }
+    }
+}

@@ -1,0 +1,185 @@
+//! The `cron` tool: the assistant sets reminders.
+
+use std::sync::Arc;
+
+use nanobot_tool::{ToolContext, ToolError, TypedTool};
+use nanobot_types::{DeliveryContext, Effect, Origin};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::sync::Notify;
+
+use crate::job::{Job, Payload, RunStatus, When};
+use crate::zone::{Tz, zone_named};
+use crate::{Clock, CronError, CronSettings, JobStore, Schedule, time_in};
+
+/// How much of a message is a job's name.
+const NAME_LENGTH: usize = 30;
+
+/// Sets, lists and removes jobs.
+#[derive(Clone, Debug)]
+pub struct CronTool {
+    store: JobStore,
+    clock: Arc<dyn Clock>,
+    settings: CronSettings,
+    zone: Tz,
+    changed: Arc<Notify>,
+}
+
+impl CronTool {
+    /// A tool that changes `store` and tells so by `changed`; times without a zone are meant in
+    /// `zone`.
+    #[must_use]
+    pub fn new(store: JobStore, clock: Arc<dyn Clock>, settings: CronSettings, zone: Tz, changed: Arc<Notify>) -> Self {
+        Self { store, clock, settings, zone, changed }
+    }
+}
+
+/// Arguments of `cron`.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct CronArguments {
+    /// `add`, `list` or `remove`.
+    action: Action,
+    /// For `add`: what you are told when the time comes, complete: this conversation is not seen then.
+    #[serde(default, alias = "description")]
+    message: Option<String>,
+    /// Repeat after so many seconds.
+    #[serde(default)]
+    every_seconds: Option<i64>,
+    /// Repeat by five fields: minute, hour, day of month, month, day of week.
+    #[serde(default)]
+    cron_expr: Option<String>,
+    /// IANA time zone of `cron_expr`, such as Europe/Paris.
+    #[serde(default)]
+    tz: Option<String>,
+    /// Once, at this local time, such as 2026-12-24T18:00.
+    #[serde(default)]
+    at: Option<String>,
+    /// For `remove`.
+    #[serde(default, alias = "id")]
+    job_id: Option<String>,
+    /// Instead of the above: a time, an expression, or `every 600`.
+    #[serde(default)]
+    #[schemars(skip)]
+    schedule: Option<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Action {
+    Add,
+    List,
+    Remove,
+}
+
+impl TypedTool for CronTool {
+    type Args = CronArguments;
+    const NAME: &'static str = "cron";
+    const DESCRIPTION: &'static str =
+        "Set reminders and repeating tasks, list them, remove them. Give exactly one of at, every_seconds, cron_expr.";
+    const EFFECT: Effect = Effect::Irreversible;
+
+    async fn call(&self, arguments: CronArguments, context: &ToolContext) -> Result<String, ToolError> {
+        let job = match arguments.action {
+            Action::Add => Some(self.job(&arguments, context)?),
+            Action::List | Action::Remove => None,
+        };
+        let own = self.clone();
+        let id = arguments.job_id;
+        let done = tokio::task::spawn_blocking(move || match (arguments.action, job) {
+            (Action::Add, Some(job)) => own.add(job),
+            (Action::Remove, _) => own.remove(id.as_deref()),
+            (Action::List | Action::Add, _) => own.list(),
+        });
+        let text = done.await.map_err(|error| ToolError::new(error.to_string()))??;
+        self.changed.notify_one();
+        Ok(text)
+    }
+}
+
+impl CronTool {
+    fn job(&self, arguments: &CronArguments, context: &ToolContext) -> Result<Job, ToolError> {
+        let in_job = matches!(context.origin, Origin::Cron { .. }) || context.session.as_str().starts_with("cron:");
+        if in_job && !self.settings.jobs_may_add_jobs {
+            return Err("cannot schedule new jobs from within a scheduled job; its own schedule goes on".into());
+        }
+        let message = arguments.message.as_deref().map(str::trim).filter(|message| !message.is_empty());
+        let message = message.ok_or("message is required for add")?;
+        let schedule = self.when(arguments).map_err(|error| told(&error))?;
+        let name: String = message.chars().take(NAME_LENGTH).collect();
+        let delivery = DeliveryContext { reply_to: None, ..context.delivery.clone() };
+        let payload = Payload {
+            message: message.to_owned(),
+            deliver: true,
+            channel: Some(context.channel.to_string()),
+            to: Some(context.chat_id.to_string()),
+            delivery: Some(delivery).filter(|delivery| *delivery != DeliveryContext::default()),
+            ..Payload::default()
+        };
+        Ok(Job::new(&name, schedule, payload, self.clock.now()))
+    }
+
+    fn when(&self, arguments: &CronArguments) -> Result<When, CronError> {
+        let zone = arguments.tz.as_deref().filter(|name| !name.is_empty()).map_or(Ok(self.zone), zone_named)?;
+        let given = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
+        if let Some(seconds) = arguments.every_seconds {
+            return Ok(When::every_seconds(seconds));
+        }
+        if let Some(expression) = given(&arguments.cron_expr) {
+            return Ok(When::cron(expression.trim(), zone));
+        }
+        if let Some(at) = given(&arguments.at) {
+            return Ok(When::at(time_in(&at, zone)?));
+        }
+        let text = given(&arguments.schedule).unwrap_or_default();
+        let seconds =
+            text.trim().strip_prefix("every ").and_then(|rest| rest.trim_end_matches('s').trim().parse().ok());
+        if let Some(seconds) = seconds {
+            return Ok(When::every_seconds(seconds));
+        }
+        if Schedule::cron(&text, zone).is_ok() {
+            return Ok(When::cron(text.trim(), zone));
+        }
+        Ok(When::at(time_in(&text, zone)?))
+    }
+
+    fn add(&self, job: Job) -> Result<String, ToolError> {
+        let job = self.store.add(job, self.clock.now(), self.zone).map_err(|error| told(&error))?;
+        let next = job.next_in_words(self.zone).unwrap_or_default();
+        Ok(format!("Created job '{}' (id: {}). Next run: {next}.", job.name, job.id))
+    }
+
+    fn remove(&self, id: Option<&str>) -> Result<String, ToolError> {
+        let id = id.map(str::trim).filter(|id| !id.is_empty()).ok_or("job_id is required for remove")?;
+        match self.store.remove(id) {
+            Ok(job) => Ok(format!("Removed job {}", job.id)),
+            Err(error) => Err(told(&error)),
+        }
+    }
+
+    fn list(&self) -> Result<String, ToolError> {
+        let jobs = self.store.read().map_err(|error| told(&error))?;
+        let lines: Vec<String> = jobs.iter().map(|job| self.line(job)).collect();
+        if lines.is_empty() {
+            return Ok("No scheduled jobs.".to_owned());
+        }
+        Ok(format!("Scheduled jobs:\n{}", lines.join("\n")))
+    }
+
+    fn line(&self, job: &Job) -> String {
+        let next =
+            job.next_in_words(self.zone).map_or_else(|| "does not run".to_owned(), |next| format!("next: {next}"));
+        let last = match (job.state.last_status, &job.state.last_error) {
+            (None, _) => String::new(),
+            (Some(RunStatus::Ok), _) => ", last: ok".to_owned(),
+            (Some(_), why) => format!(", last: {}", why.as_deref().unwrap_or("failed")),
+        };
+        let (name, id, kind) = (&job.name, &job.id, &job.schedule.kind);
+        format!("- {name} (id: {id}, {kind}): {}, {next}{last}", job.schedule.shown(self.zone))
+    }
+}
+
+/// An error with its cause, in one line.
+fn told(error: &CronError) -> ToolError {
+    let why = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
+    ToolError::new(format!("{error}{why}"))
+}

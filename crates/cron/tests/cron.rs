@@ -1,0 +1,11 @@
+//! Behaviour of jobs and schedules.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+#[path = "cron/golden.rs"]
+mod golden;
+#[path = "cron/model.rs"]
+mod model;
+#[path = "cron/service.rs"]
+mod service;
+#[path = "cron/store.rs"]
+mod store;

@@ -1,0 +1,89 @@
+//! What the Python program's expressions mean, as it computed them.
+
+use chrono::{DateTime, Utc};
+use nanobot_cron::{Schedule, zone_named};
+
+fn utc(text: &str) -> DateTime<Utc> {
+    format!("{text}:00Z").parse().or_else(|_| format!("{text}Z").parse()).unwrap()
+}
+
+fn next(expression: &str, zone: &str, after: &str) -> Option<DateTime<Utc>> {
+    let after = utc(after);
+    Schedule::cron(expression, zone_named(zone).unwrap()).ok()?.next_after(after, after)
+}
+
+#[test]
+fn expressions_mean_what_they_meant() {
+    for (expression, zone, expected) in [
+        ("0 9 * * *", "UTC", Some("2026-01-01T09:00")),
+        ("0 9 * * 1-5", "America/Vancouver", Some("2026-01-01T17:00")),
+        ("0 0 13 * 5", "UTC", Some("2026-01-02T00:00")),
+        ("*/15 * * * *", "UTC", Some("2026-01-01T00:15")),
+        ("0 9 * * 0", "UTC", Some("2026-01-04T09:00")),
+        ("0 9 * * 7", "UTC", Some("2026-01-04T09:00")),
+        ("0 9 * * mon", "UTC", Some("2026-01-05T09:00")),
+        ("@daily", "UTC", Some("2026-01-02T00:00")),
+        ("0 0 L * *", "UTC", Some("2026-01-31T00:00")),
+        ("0 9 * * 1#2", "UTC", Some("2026-01-12T09:00")),
+        ("*/5 * * * * 30", "UTC", Some("2026-01-01T00:00:30")),
+        ("0 9 ? * *", "UTC", Some("2026-01-01T09:00")),
+        ("0 9 1-7 * 1", "UTC", Some("2026-01-01T09:00")),
+        ("30 2 8 3 *", "America/New_York", Some("2026-03-08T07:00")),
+        ("0 0 1 1 * 0 2027", "UTC", Some("2027-01-01T00:00")),
+        ("0 9 * * 5L", "UTC", None),
+        ("61 * * * *", "UTC", None),
+        ("bad bad", "UTC", None),
+        // Beside the table: what the dialect has in addition.
+        ("0 9 * * L5", "UTC", Some("2026-01-30T09:00")),
+        ("0 9 * * fri-mon", "UTC", Some("2026-01-02T09:00")),
+        ("5/20 * * * *", "UTC", Some("2026-01-01T00:05")),
+        ("0 0 1 JAN,Jul *", "UTC", Some("2026-07-01T00:00")),
+        ("0 9 * * Mon#2", "UTC", Some("2026-01-12T09:00")),
+        ("0 0 30 2 *", "UTC", None),
+        ("*/0 * * * *", "UTC", None),
+        ("0 9 15W * *", "UTC", None),
+        ("0 9 1 * +1", "UTC", None),
+        ("", "UTC", None),
+    ] {
+        assert_eq!(next(expression, zone, "2026-01-01T00:00"), expected.map(utc), "{expression}");
+    }
+}
+
+#[test]
+fn where_clocks_change_a_time_that_is_named_comes_once() {
+    for (expression, zone, after, expected) in [
+        // New York goes back at 06:00 UTC on 1 November 2026: 01:30 is twice.
+        ("30 1 * * *", "America/New_York", "2026-11-01T05:00", "2026-11-01T05:30"),
+        ("30 1 * * *", "America/New_York", "2026-11-01T05:30", "2026-11-02T06:30"),
+        ("0,30 1 * * *", "America/New_York", "2026-11-01T05:30", "2026-11-02T06:00"),
+        // What names no hours goes on with the time that passes.
+        ("30 * * * *", "America/New_York", "2026-11-01T05:30", "2026-11-01T06:30"),
+        // Berlin goes forward at 01:00 UTC on 29 March 2026: 02:00 to 02:59 are left out.
+        ("0,30 2 * * *", "Europe/Berlin", "2026-03-29T00:30", "2026-03-29T01:00"),
+        ("0,30 2 * * *", "Europe/Berlin", "2026-03-29T01:00", "2026-03-30T00:00"),
+        ("15 * * * *", "Europe/Berlin", "2026-03-29T00:20", "2026-03-29T01:15"),
+        ("0 9 * * *", "Europe/Berlin", "2026-03-28T09:00", "2026-03-29T07:00"),
+        // Half an hour, on an island.
+        ("15 2 * * *", "Australia/Lord_Howe", "2026-10-03T12:00", "2026-10-03T15:30"),
+        // Samoa left out a whole day, 30 December 2011.
+        ("0 9 30 12 *", "Pacific/Apia", "2011-12-29T00:00", "2011-12-30T10:00"),
+    ] {
+        assert_eq!(next(expression, zone, after), Some(utc(expected)), "{expression} in {zone} after {after}");
+    }
+}
+
+#[test]
+fn an_interval_keeps_its_beat() {
+    let every = Schedule::every_ms(60_000).unwrap();
+    let anchor = utc("2026-01-01T00:00");
+    for (after, expected) in [
+        ("2026-01-01T00:00", "2026-01-01T00:01"),
+        ("2026-01-01T00:00:59", "2026-01-01T00:01"),
+        ("2026-01-01T03:00", "2026-01-01T03:01"),
+        ("2025-12-31T23:00", "2026-01-01T00:00"),
+    ] {
+        assert_eq!(every.next_after(utc(after), anchor), Some(utc(expected)), "{after}");
+    }
+    assert!(Schedule::every_ms(999).is_err());
+    assert!(Schedule::every_ms(i64::MAX).is_ok_and(|every| every.next_after(anchor, anchor).is_none()));
+}

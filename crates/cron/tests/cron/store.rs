@@ -1,0 +1,68 @@
+//! The file of jobs.
+
+use std::fs;
+
+use nanobot_cron::{CronError, Job, JobStore, Payload, RunStatus, Tz, When};
+use serde_json::{Value, json};
+
+/// As the Python program writes it, with what later versions and others add.
+fn python() -> Value {
+    json!({"version": 1, "kept": true, "jobs": [
+        {"id": "0a1b2c3d", "name": "water", "enabled": true,
+         "schedule": {"kind": "every", "atMs": null, "everyMs": 60_000, "expr": null, "tz": null},
+         "payload": {"kind": "agent_turn", "message": "Water the plants", "deliver": true, "channel": "telegram",
+                     "to": "1", "channelMeta": {"thread": 7}},
+         "state": {"nextRunAtMs": 1_767_225_660_000_i64, "lastRunAtMs": null, "lastStatus": null, "lastError": null},
+         "createdAtMs": 1, "updatedAtMs": 1, "deleteAfterRun": false, "colour": "green"},
+        {"name": "has no id"},
+    ]})
+}
+
+#[test]
+fn what_the_python_program_wrote_is_kept_word_for_word() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("cron/jobs.json");
+    fs::create_dir(home.path().join("cron")).unwrap();
+    fs::write(&path, python().to_string()).unwrap();
+    let store = JobStore::new(&path);
+    let jobs = store.read().unwrap();
+    assert_eq!(jobs.iter().map(|job| job.name.as_str()).collect::<Vec<_>>(), ["water"]);
+    store.edit(|jobs| jobs.find("0a1b2c3d").unwrap().state.last_status = Some(RunStatus::Ok)).unwrap();
+    let mut expected = python();
+    expected["jobs"][0]["state"]["lastStatus"] = json!("ok");
+    expected["jobs"][0]["state"]["runHistory"] = json!([]);
+    assert_eq!(serde_json::from_slice::<Value>(&fs::read(&path).unwrap()).unwrap(), expected);
+}
+
+#[test]
+fn what_is_written_is_what_the_python_program_reads() {
+    let home = tempfile::tempdir().unwrap();
+    let store = JobStore::new(home.path().join("cron/jobs.json"));
+    let now = "2026-01-01T00:00:00Z".parse().unwrap();
+    let payload = Payload { message: "Hi".to_owned(), deliver: true, ..Payload::default() };
+    let job = store.add(Job::new("Hi", When::every_seconds(60), payload, now), now, Tz::UTC).unwrap();
+    let expected = json!({"version": 1, "jobs": [
+        {"id": job.id, "name": "Hi", "enabled": true,
+         "schedule": {"kind": "every", "atMs": null, "everyMs": 60_000, "expr": null, "tz": null},
+         "payload": {"kind": "agent_turn", "message": "Hi", "deliver": true, "channel": null, "to": null},
+         "state": {"nextRunAtMs": 1_767_225_660_000_i64, "lastRunAtMs": null, "lastStatus": null, "lastError": null,
+                   "runHistory": []},
+         "createdAtMs": 1_767_225_600_000_i64, "updatedAtMs": 1_767_225_600_000_i64, "deleteAfterRun": false},
+    ]});
+    assert_eq!(serde_json::from_slice::<Value>(&fs::read(store.path()).unwrap()).unwrap(), expected);
+    assert_eq!(job.next_in_words(Tz::UTC).unwrap(), "Thu 2026-01-01 00:01 UTC");
+    store.remove(job.id.as_str()).unwrap();
+    assert!(matches!(store.remove(job.id.as_str()), Err(CronError::Unknown { .. })));
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_left_as_it_is() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("jobs.json");
+    fs::write(&path, "{\"jobs\": [").unwrap();
+    let store = JobStore::new(&path);
+    let now = "2026-01-01T00:00:00Z".parse().unwrap();
+    let job = Job::new("x", When::every_seconds(60), Payload::default(), now);
+    assert!(matches!(store.add(job, now, Tz::UTC), Err(CronError::Unreadable { .. })));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "{\"jobs\": [");
+}
