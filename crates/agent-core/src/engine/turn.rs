@@ -24,8 +24,6 @@ use super::visible::{VisibleStream, visible};
 use super::{Answered, Progress, TurnIo, TurnOptions, TurnOutcome, TurnResult};
 use crate::{Observer, Signal};
 
-/// How often a conversation is halved that a vendor finds too long.
-const OVERFLOWS: usize = 3;
 /// Put behind a reply that the model could not finish.
 pub(crate) const CUT_NOTE: &str =
     "[The reply was cut at the token limit. Ask me to go on, or raise agents.defaults.maxTokens.]";
@@ -184,17 +182,14 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Calls the model, again with a shorter conversation if this one does not fit.
+    /// Calls the model, once more with a shorter conversation if this one does not fit.
     async fn call_model(&mut self, stream: &StreamId) -> (LlmResponse, bool) {
         let tap = Arc::new(StreamTap::new(self.io.observer.clone(), stream.clone()));
         let context =
             CallContext { trace: self.trace.clone(), deltas: Some(tap.clone()), cancel: self.io.cancel.clone() };
         self.fit();
         let mut response = self.engine.router.chat_with_failover(self.request().await, &context).await;
-        for _ in 0..OVERFLOWS {
-            if response.finish_reason != FinishReason::ContextOverflow || !self.halve() {
-                break;
-            }
+        if response.finish_reason == FinishReason::ContextOverflow && self.halve() {
             self.usage += response.usage.unwrap_or_default();
             response = self.engine.router.chat_with_failover(self.request().await, &context).await;
         }

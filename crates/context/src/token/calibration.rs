@@ -21,6 +21,8 @@ const BELIEVED: std::ops::RangeInclusive<f64> = 0.4..=2.5;
 const WEIGHT: f64 = 0.3;
 /// Sessions whose own factor is remembered.
 const SESSIONS: usize = 1024;
+/// A vendor that says that less did not fit has another reason.
+const SMALLEST_WINDOW: usize = 2048;
 /// A change smaller than this is not worth a write.
 const WORTH_KEEPING: f64 = 0.01;
 /// The most that is read of the file.
@@ -105,10 +107,11 @@ impl Calibrator {
         (estimated as f64 * self.factor(model, session)).ceil() as usize
     }
 
-    /// Learns that a request that was estimated at so many tokens did not fit.
+    /// Learns that a request that was estimated at so many tokens did not fit. No model's window
+    /// is believed to be smaller than 2,048 tokens.
     pub fn overflowed(&self, model: &ModelId, session: &SessionKey, estimated: usize) {
         let tokens = self.calibrated(model, session, estimated);
-        let limit = tokens - tokens / 10;
+        let limit = (tokens - tokens / 10).max(SMALLEST_WINDOW);
         let mut learned = self.lock();
         let known = learned.limits.entry(model.to_string()).or_insert(limit);
         *known = limit.min(*known);
@@ -197,6 +200,8 @@ mod tests {
             assert_eq!(calibrator.limit(&"m".into()), Some(limit));
         }
         assert_eq!(calibrator.limit(&"other".into()), None);
+        calibrator.overflowed(&"m".into(), &"a".into(), 10);
+        assert_eq!(calibrator.limit(&"m".into()), Some(SMALLEST_WINDOW));
     }
 
     #[test]
