@@ -26,7 +26,7 @@ use nanobot_context::{
     zone_label,
 };
 use nanobot_provider::ProviderRouter;
-use nanobot_session::{Entry, MessageEntry, ReadFrom, Seq, SessionStore, TurnEnd, TurnOutcome as EndedAs};
+use nanobot_session::{Entry, MessageEntry, ReadFrom, Seq, SessionStore, SessionView, TurnEnd, TurnOutcome as EndedAs};
 use nanobot_tool::Registry;
 use nanobot_types::{
     ChannelName, ChatId, ChatMessage, Event, MessageId, ModelId, SessionKey, StreamId, Timestamp, TraceId,
@@ -239,11 +239,11 @@ impl Agent {
             Opening::Fresh { mut repairs, messages } => {
                 repairs.extend(self.heard(&view, &request.facts));
                 self.events.send(Event::TurnStarted { session: session.clone(), trace });
-                self.begin(&mut log, said, repairs, messages, request).await?
+                self.begin(&mut log, (view, said), repairs, messages, request).await?
             }
             Opening::Resumed(resumed) => {
                 tracing::info!(session = %session, trace = %trace, "a turn goes on after an interruption");
-                self.go_on(&mut log, said, resumed, request).await?
+                self.go_on(&mut log, (view, said), resumed, request).await?
             }
         };
         self.note_size(&session, &log, report.ended);
@@ -255,7 +255,7 @@ impl Agent {
     async fn begin(
         &self,
         log: &mut SessionLog,
-        said: LogFacts<'_>,
+        read: (SessionView, LogFacts),
         mut repairs: Vec<Entry>,
         mut messages: Vec<Arc<ChatMessage>>,
         request: TurnRequest<'_>,
@@ -264,13 +264,13 @@ impl Agent {
         messages.push(request.entry.sent());
         repairs.push(Entry::Message(request.entry.clone()));
         log.append(repairs).await?;
-        self.run_engine(log, said, (messages, Progress::default()), taken, request).await
+        self.run_engine(log, read, (messages, Progress::default()), taken, request).await
     }
 
     async fn go_on(
         &self,
         log: &mut SessionLog,
-        said: LogFacts<'_>,
+        read: (SessionView, LogFacts),
         resumed: Resumed,
         request: TurnRequest<'_>,
     ) -> Result<TurnReport, AgentError> {
@@ -283,13 +283,13 @@ impl Agent {
         if !resumed.repairs.is_empty() {
             log.append(resumed.repairs).await?;
         }
-        self.run_engine(log, said, (resumed.messages, resumed.progress), resumed.inbound, request).await
+        self.run_engine(log, read, (resumed.messages, resumed.progress), resumed.inbound, request).await
     }
 
     async fn run_engine(
         &self,
         log: &mut SessionLog,
-        said: LogFacts<'_>,
+        (view, said): (SessionView, LogFacts),
         (messages, progress): (Vec<Arc<ChatMessage>>, Progress),
         taken: Vec<MessageId>,
         request: TurnRequest<'_>,
@@ -303,7 +303,9 @@ impl Agent {
             ..said.for_context()
         };
         let epoch = self.context.epoch(session, facts).await;
-        let mut requests = self.prefixes.turn(session, &said, &epoch).await;
+        let mut requests = self.prefixes.turn(session, said, &view, &epoch).await;
+        // A long conversation is not held twice while the model thinks.
+        drop(view);
         let tools = requests.in_order(self.engine.registry().specs());
         log.conversation.fixed = estimate_tokens(epoch.prompt.text()) + estimate_tools(&tools);
         let size = &mut log.conversation.size;

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
+use futures_util::future::join_all;
 use nanobot_bus::{BusError, Delivery, REDELIVERY_DELAY, Settle};
 use nanobot_session::{MessageEntry, TurnOutcome};
 use nanobot_types::{
@@ -29,6 +30,11 @@ use crate::{Agent, AgentError, Observer, Signal, Teller, TurnReport, TurnRequest
 
 /// How often the pause after a failure doubles.
 const LONGEST_BACK_OFF: u32 = 6;
+/// How many messages are steered into a turn before one model call; what is behind them stays in its place.
+const STEERED_PER_CALL: usize = 8;
+/// How many messages are steered into one turn. Who goes on writing gets an answer in between, and the
+/// log of a turn stays of a length that can be read at once.
+const STEERED_PER_TURN: usize = 32;
 
 /// A message in a lane.
 #[derive(Debug)]
@@ -402,10 +408,10 @@ impl Lane {
 /// Records one outcome of some messages. What cannot be recorded comes again, and is known by its
 /// journal then.
 async fn settle(messages: &[&Queued], outcome: &Settle) -> Handled {
-    for queued in messages {
-        if let Err(error) = queued.delivery.settle(outcome.clone()).await {
-            tracing::error!(%error, "a message could not be settled; it comes again");
-        }
+    // Together, so that a ledger that syncs does so once for all.
+    let settled = join_all(messages.iter().map(|queued| queued.delivery.settle(outcome.clone()))).await;
+    for error in settled.into_iter().filter_map(Result::err) {
+        tracing::error!(%error, "a message could not be settled; it comes again");
     }
     Handled::Done
 }
@@ -436,8 +442,8 @@ async fn entry_of(agent: &Agent, message: &InboundMessage) -> MessageEntry {
     }
 }
 
-/// Steers messages that come in while a turn runs into that turn. A command of the lane, and
-/// everything behind it, waits for the turn's end.
+/// Steers messages that come in while a turn runs into that turn, a bounded number of them. A command of the
+/// lane, and everything behind it, waits for the turn's end.
 struct LaneSteering<'a> {
     agent: &'a Agent,
     commands: &'a CommandTable,
@@ -451,7 +457,10 @@ struct LaneSteering<'a> {
 impl Steering for LaneSteering<'_> {
     async fn take(&mut self) -> Vec<MessageEntry> {
         let mut entries = Vec::new();
-        while let Some(queued) = self.next.pop_front().or_else(|| self.queue.try_recv().ok()) {
+        let room = STEERED_PER_CALL.min(STEERED_PER_TURN.saturating_sub(self.taken.len()));
+        while entries.len() < room
+            && let Some(queued) = self.next.pop_front().or_else(|| self.queue.try_recv().ok())
+        {
             let is_text = matches!(self.commands.read(&queued.delivery.message), Parsed::Text);
             if !is_text || self.state.was_stopped(queued.number) {
                 self.next.push_front(queued);

@@ -9,8 +9,7 @@ use nanobot_types::{ChatMessage, Timestamp};
 
 /// A session that is about to have a turn.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LogFacts<'a> {
-    view: &'a SessionView,
+pub(crate) struct LogFacts {
     /// How long nothing was said before the turn.
     pub(crate) silent: Duration,
     /// Where the conversation begins.
@@ -25,16 +24,15 @@ pub(crate) struct LogFacts<'a> {
     pub(super) answered: bool,
 }
 
-impl<'a> LogFacts<'a> {
+impl LogFacts {
     /// Of a session as it is when something is said in it at `now`.
-    pub(crate) fn of(view: &'a SessionView, now: &Timestamp) -> Self {
+    pub(crate) fn of(view: &SessionView, now: &Timestamp) -> Self {
         let records = || view.records.iter().rev();
         let times = records().filter_map(|record| match &record.entry {
             Entry::Message(entry) => Some(entry.at),
             _ => None,
         });
         Self {
-            view,
             // Clocks of platforms may go wrong: what was said in the future was said just now.
             silent: times.max().and_then(|last| (*now - last).to_std().ok()).unwrap_or_default(),
             cursor: view.cursor.0,
@@ -51,17 +49,18 @@ impl<'a> LogFacts<'a> {
     pub(crate) fn for_context(&self) -> SessionFacts<'static> {
         SessionFacts { cursor: Some(self.cursor), silent: self.silent, ..SessionFacts::default() }
     }
+}
 
-    /// The conversation of the last request that was answered, as the log tells it, and how many
-    /// messages the log had then: all that stood before the answer. `None` when the log has no
-    /// answer any more.
-    pub(super) fn last_request(&self) -> Option<(Vec<Arc<ChatMessage>>, u64)> {
-        let answer = self.view.records.iter().rposition(is_answer)?;
-        let head = self.view.records.get(answer)?.seq;
-        let records = self.view.records.get(..answer)?.to_vec();
-        let then = SessionView { head, records, ..self.view.clone() };
-        Some((replay(&then).transcript.into_messages(), head.0))
-    }
+/// The conversation of the last request that was answered, as a log tells it, and how many
+/// messages the log had then: all that stood before the answer. `None` when the log has no
+/// answer any more.
+pub(super) fn last_request(view: &SessionView) -> Option<(Vec<Arc<ChatMessage>>, u64)> {
+    let answer = view.records.iter().rposition(is_answer)?;
+    let head = view.records.get(answer)?.seq;
+    let records = view.records.get(..answer)?.to_vec();
+    let (metadata, answered) = (view.metadata.clone(), view.answered.clone());
+    let then = SessionView { head, cursor: view.cursor, metadata, answered, records };
+    Some((replay(&then).transcript.into_messages(), head.0))
 }
 
 /// Whether this program's model said it; the Python program writes no name.

@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nanobot_context::{Epoch, Note, PromptStore, Renewal, Renewed, SystemPrompt};
+use nanobot_session::SessionView;
 use nanobot_types::{
     AssistantMessage, ChatMessage, Content, ContentBlock, SessionKey, ToolSource, ToolSpec, Transcript,
 };
 use serde::{Deserialize, Serialize};
 
 use super::fingerprint::{Fingerprint, Part, Parting};
-use super::log_facts::LogFacts;
+use super::log_facts::{LogFacts, last_request};
 use super::{Miss, MissEvent};
 use crate::engine::{Answered, RequestWatch};
 
@@ -93,11 +94,17 @@ impl PrefixWatch {
         (known.miss, known.misses)
     }
 
-    /// Watches a turn.
-    pub(crate) async fn turn<'a>(&'a self, session: &SessionKey, log: &LogFacts<'a>, epoch: &Epoch) -> TurnWatch<'a> {
+    /// Watches a turn of a session whose log reads `view`.
+    pub(crate) async fn turn(
+        &self,
+        session: &SessionKey,
+        log: LogFacts,
+        view: &SessionView,
+        epoch: &Epoch,
+    ) -> TurnWatch<'_> {
         let mut known = self.known(session).await;
         if known.restored {
-            known.last = known.last.map(|last| Arc::new(with_log(&last, log)));
+            known.last = known.last.map(|last| Arc::new(with_log(&last, log, view)));
         }
         let is_unknown = epoch.renewed.as_ref().is_some_and(|renewed| renewed.why == Renewal::Unknown);
         let is_lost = known.last.is_none() && log.answered && is_unknown;
@@ -108,7 +115,7 @@ impl PrefixWatch {
             self.memory().keep(session, known.clone());
         }
         let prompt = Arc::clone(&epoch.prompt);
-        TurnWatch { owner: self, session: session.clone(), log: *log, prompt, known, is_lost, is_changed: false }
+        TurnWatch { owner: self, session: session.clone(), log, prompt, known, is_lost, is_changed: false }
     }
 
     async fn save(&self, session: &SessionKey, known: &Known) {
@@ -158,12 +165,12 @@ impl Memory {
 
 /// What is saved of the last request is its beginning, as it was some turns ago. The log tells the
 /// rest of it: which messages went on, up to the first that shows files.
-fn with_log(saved: &Last, log: &LogFacts<'_>) -> Last {
+fn with_log(saved: &Last, log: LogFacts, view: &SessionView) -> Last {
     let mut last = saved.clone();
     if last.shortened || last.cursor != log.cursor {
         return last;
     }
-    let Some((messages, head)) = log.last_request() else { return last };
+    let Some((messages, head)) = last_request(view) else { return last };
     let provider = last.by.split('/').next().unwrap_or_default();
     let is_told = |message: &&Arc<ChatMessage>| !shows_files(message);
     let as_sent = |message: &Arc<ChatMessage>| without_foreign_reasoning(message, provider);
@@ -203,7 +210,7 @@ fn both(first: Option<Renewed>, second: Renewed) -> Renewed {
 pub(crate) struct TurnWatch<'a> {
     owner: &'a PrefixWatch,
     session: SessionKey,
-    log: LogFacts<'a>,
+    log: LogFacts,
     prompt: Arc<SystemPrompt>,
     known: Known,
     is_lost: bool,
