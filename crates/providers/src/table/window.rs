@@ -3,8 +3,8 @@
 //! Decision: a table of families by the beginning of the model's own name. Where a vendor sells
 //! several sizes under one name the smaller one stands here, and where input and output have
 //! limits of their own the input's does: summing up too early costs little, a request that does
-//! not fit fails. A model that is not here has no known window. The sources are in
-//! `docs/context.md`.
+//! not fit fails. A model that is not here has no known window. Where to check a number
+//! is in `docs/context.md`.
 
 /// Families and their windows; of several that fit the longest name counts.
 const WINDOWS: &[(&str, u32)] = &[
