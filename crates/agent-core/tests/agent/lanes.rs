@@ -148,6 +148,35 @@ async fn a_message_that_comes_meanwhile_is_steered_into_the_turn() {
 }
 
 #[tokio::test]
+async fn who_goes_on_writing_is_answered_in_between_and_nothing_is_left_out() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let world = World::new(ScriptedProvider::answering(move |request| match last_user(request).as_str() {
+        "0" => Reply::call("look", &json!({})).after(&held),
+        other => Reply::text(format!("heard up to {other}")),
+    }));
+    let mut running = Running::start(&world).await;
+    running.say("1", "0", "0").await;
+    world.provider.wait_for(1).await.unwrap();
+    for number in 1..=20 {
+        running.say("1", &number.to_string(), &number.to_string()).await;
+    }
+    // The command answers at once, so the messages before it have reached their lane.
+    running.say("1", "help", "/help").await;
+    assert!(running.reply().await.contains("/stop"));
+    gate.open();
+    for last in [8, 17, 20] {
+        assert_eq!(running.reply().await, format!("heard up to {last}"));
+    }
+    running.stop().await;
+    let log = world.log("telegram:1").await;
+    let said: Vec<_> = log.iter().filter_map(|line| line.strip_prefix("user: ")).collect();
+    let all: Vec<_> = (0..=20).map(|number| number.to_string()).collect();
+    assert_eq!(said, all, "each once, in order");
+    world.assert_replays("telegram:1").await;
+}
+
+#[tokio::test]
 async fn stop_ends_the_turn_and_keeps_what_was_recorded() {
     let world = World::new(ScriptedProvider::answering(|request| match request.transcript.messages().len() {
         1 => Reply::call("look", &json!({})),
