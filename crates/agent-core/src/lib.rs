@@ -15,6 +15,7 @@ mod audience;
 mod consolidation;
 mod engine;
 mod error;
+mod locks;
 mod message_tool;
 mod prefix;
 mod remember_tool;

@@ -10,7 +10,6 @@ mod cutting;
 mod describe;
 mod direct;
 mod keeping;
-mod locks;
 mod log;
 mod memory;
 mod opening;
@@ -42,9 +41,9 @@ pub use usage::UsageReport;
 
 use crate::consolidation::{ConsolidationSettings, Consolidator, ConsolidatorParts, Size};
 use crate::engine::{Progress, Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnOutcome, TurnResult};
+use crate::locks::KeyedLocks;
 use crate::prefix::{LogFacts, PrefixWatch};
 use crate::{AgentError, Observer, Subagents};
-pub(crate) use locks::KeyedLocks;
 use log::{Conversation, SessionLog};
 use memory::LastLook;
 use opening::{FreshSteering, Opening, Resumed};

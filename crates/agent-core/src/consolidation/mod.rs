@@ -40,7 +40,7 @@ pub(crate) use choose::{Size, size};
 pub(crate) use state::{last_summary, left_behind, waits};
 
 use self::state::Pending;
-use crate::agent::KeyedLocks;
+use crate::locks::KeyedLocks;
 
 /// Summaries that are made at the same time, over all sessions.
 const AT_ONCE: usize = 2;

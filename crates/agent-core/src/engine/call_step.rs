@@ -14,8 +14,6 @@ use super::{TurnFacts, TurnOptions};
 
 /// The result of a call that may have run before a crash and must not run twice.
 pub(crate) const UNKNOWN_OUTCOME: &str = "Error: outcome unknown after restart: inspect before repeating.";
-/// Put behind a result that was cut.
-pub(crate) const CUT: &str = "\n... (truncated)";
 
 /// What the calls of one answer are run with.
 pub(super) struct CallStep<'a> {

@@ -32,8 +32,9 @@ pub use options::TurnOptions;
 pub use turn::TurnEngine;
 pub use watch::{Answered, RequestWatch};
 
-pub(crate) use call_step::{CUT, UNKNOWN_OUTCOME};
+pub(crate) use call_step::UNKNOWN_OUTCOME;
 pub(crate) use loop_guard::without_repetition_note;
+pub(crate) use result_file::CUT;
 pub(crate) use result_file::ResultFiles;
 pub(crate) use turn::{CUT_KEY, CUT_NOTE};
 

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use nanobot_types::ToolCall;
 
-use super::call_step::CUT;
-
+/// Put behind a result that was cut.
+pub(crate) const CUT: &str = "\n... (truncated)";
 /// The tool that reads files, whose results are lines `N| text`.
 const READ_FILE: &str = "read_file";
 
