@@ -140,7 +140,15 @@ fn serve(
         Ok(database) => {
             if opened.send(Ok(database.moved_aside)).is_ok() {
                 let connection = database.connection;
-                Writer { connection, commands, survives, durability: Durability::Power, damaged: false }.run();
+                Writer {
+                    connection,
+                    commands,
+                    survives,
+                    durability: Durability::Power,
+                    damaged: false,
+                    cramped: false,
+                }
+                .run();
             }
         }
         Err(error) => drop(opened.send(Err(error))),

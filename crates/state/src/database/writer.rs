@@ -52,6 +52,8 @@ pub(super) struct Writer {
     pub(super) durability: Durability,
     /// The file was found damaged while it was open.
     pub(super) damaged: bool,
+    /// The disk was full, and the log could not be cut since.
+    pub(super) cramped: bool,
 }
 
 impl Writer {
@@ -89,6 +91,10 @@ impl Writer {
     fn perform(&mut self, mut jobs: Vec<Box<dyn Job>>) {
         if jobs.is_empty() {
             return;
+        }
+        if self.cramped {
+            // Before the log grows into what somebody has freed.
+            self.cut_log();
         }
         match self.transact(&mut jobs) {
             Ok(outcomes) => {
@@ -161,13 +167,18 @@ impl Writer {
         Ok(())
     }
 
-    /// Copies the log back and cuts it when a disk is full: on a small one the log itself may be
-    /// what fills it, and it would grow no further to where it is copied back by itself.
-    fn make_room(&self, fault: &rusqlite::Error) {
-        if !matches!(fault.sqlite_error_code(), Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure)) {
-            return;
+    /// Cuts the log when a disk is full: on a small one the log itself may be what fills it, and it
+    /// would grow no further to where it is copied back by itself.
+    fn make_room(&mut self, fault: &rusqlite::Error) {
+        if matches!(fault.sqlite_error_code(), Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure)) {
+            self.cut_log();
         }
+    }
+
+    /// Copies the log back and cuts it; what has no room now is tried again before the next jobs.
+    fn cut_log(&mut self) {
         let cut = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        self.cramped = cut.is_err();
         if let Err(error) = cut {
             tracing::debug!(
                 error = &error as &dyn std::error::Error,
