@@ -75,6 +75,9 @@ pub(crate) enum Command {
     Replay(ReplayArguments),
     /// Messages that wait, may not have arrived, or failed
     Inbox(InboxArguments),
+    /// Set reminders and repeating tasks, list, run, pause and remove them
+    #[command(subcommand)]
+    Cron(CronCommand),
     /// Search memory and conversations; review what changed in memory and bring it back
     #[command(subcommand)]
     Memory(MemoryCommand),
@@ -240,6 +243,82 @@ pub(crate) enum SessionsCommand {
         #[arg(long, value_name = "N")]
         to: u64,
     },
+}
+
+/// What can be done with jobs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CronCommand {
+    /// Set a job; a gateway runs it
+    Add(CronAddArguments),
+    /// List jobs, the next one first
+    List {
+        /// Also those that do not run
+        #[arg(short, long)]
+        all: bool,
+    },
+    /// Show a job as it is kept
+    Show {
+        /// Its id, as `cron list` shows it
+        id: String,
+    },
+    /// Have a job run now, beside its schedule
+    Run {
+        /// Its id
+        id: String,
+    },
+    /// Keep a job from running
+    Pause {
+        /// Its id
+        id: String,
+    },
+    /// Let a job run again, from now on
+    Resume {
+        /// Its id
+        id: String,
+    },
+    /// Remove a job
+    Remove {
+        /// Its id
+        id: String,
+    },
+    /// The last runs of a job
+    History {
+        /// Its id
+        id: String,
+    },
+}
+
+/// Options of `cron add`.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("when").required(true).args(["every", "cron", "at"]))]
+pub(crate) struct CronAddArguments {
+    /// What the assistant is told when the time comes
+    #[arg(short, long, value_name = "TEXT")]
+    pub(crate) message: String,
+    /// What the job is called; otherwise the beginning of its message
+    #[arg(short, long)]
+    pub(crate) name: Option<String>,
+    /// Repeat after so many seconds
+    #[arg(short, long, value_name = "SECONDS")]
+    pub(crate) every: Option<i64>,
+    /// Repeat by five fields: minute, hour, day of month, month, day of week
+    #[arg(long, value_name = "EXPRESSION")]
+    pub(crate) cron: Option<String>,
+    /// The time zone, as an IANA name; otherwise that of `cron.timezone`, or of this computer
+    #[arg(long, value_name = "ZONE")]
+    pub(crate) tz: Option<String>,
+    /// Once, at this local time: 2026-12-24T18:00
+    #[arg(long, value_name = "TIME")]
+    pub(crate) at: Option<String>,
+    /// Send the answer to `--channel` and `--to`
+    #[arg(short, long, requires = "to", requires = "channel")]
+    pub(crate) deliver: bool,
+    /// The chat to send to
+    #[arg(long, value_name = "CHAT")]
+    pub(crate) to: Option<String>,
+    /// The channel to send by
+    #[arg(long, value_name = "NAME")]
+    pub(crate) channel: Option<String>,
 }
 
 /// What can be done with memory.

@@ -60,6 +60,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Sessions(command) => commands::sessions(&load, command),
         Command::Skills(command) => commands::skills(&load, &command),
         Command::Memory(command) => commands::memory(&load, command),
+        Command::Cron(command) => commands::cron(&load, command),
         Command::Config(command) => commands::config(&load, &command),
     }
 }

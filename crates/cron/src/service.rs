@@ -14,7 +14,6 @@ use chrono::{DateTime, Utc};
 use nanobot_bus::{Bus, BusError, Claims};
 use nanobot_types::{InboundMessage, JobId, MessageId, Origin, SessionKey};
 use serde::{Deserialize, Serialize};
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::job::{Catchup, Job, Jobs, Overlap, RunRecord, RunStatus};
@@ -22,7 +21,7 @@ use crate::plan::begin_due;
 use crate::zone::Tz;
 use crate::{CronError, JobStore};
 
-/// How long a change by another process may go unnoticed.
+/// How long a change of the file may go unnoticed.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// `cron`, as far as it says how jobs run.
@@ -78,8 +77,6 @@ pub struct CronParts {
     pub settings: CronSettings,
     /// Where the assistant lives.
     pub zone: Tz,
-    /// Tells that jobs were changed here.
-    pub changed: Arc<Notify>,
 }
 
 /// Fires jobs.
@@ -118,7 +115,6 @@ impl CronService {
             let pause = self.pause();
             tokio::select! {
                 () = end.cancelled() => {}
-                () = self.parts.changed.notified() => self.idle = None,
                 () = tokio::time::sleep(pause) => {}
             }
         }
@@ -288,6 +284,9 @@ fn message_of(job: &Job, at: i64, now: DateTime<Utc>) -> InboundMessage {
     message.timestamp = now.fixed_offset();
     message.session_key_override = Some(session_of(&job.id));
     message.origin = Origin::Cron { job: job.id.clone() };
+    if !job.payload.deliver {
+        message.metadata.insert("deliver".to_owned(), false.into());
+    }
     message.delivery = job.payload.delivery.clone().unwrap_or_default();
     message
 }

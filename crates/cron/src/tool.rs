@@ -6,7 +6,6 @@ use nanobot_tool::{ToolContext, ToolError, TypedTool};
 use nanobot_types::{DeliveryContext, Effect, Origin};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tokio::sync::Notify;
 
 use crate::job::{Job, Payload, RunStatus, When};
 use crate::zone::{Tz, zone_named};
@@ -22,15 +21,13 @@ pub struct CronTool {
     clock: Arc<dyn Clock>,
     settings: CronSettings,
     zone: Tz,
-    changed: Arc<Notify>,
 }
 
 impl CronTool {
-    /// A tool that changes `store` and tells so by `changed`; times without a zone are meant in
-    /// `zone`.
+    /// A tool that changes `store`; times without a zone are meant in `zone`.
     #[must_use]
-    pub fn new(store: JobStore, clock: Arc<dyn Clock>, settings: CronSettings, zone: Tz, changed: Arc<Notify>) -> Self {
-        Self { store, clock, settings, zone, changed }
+    pub fn new(store: JobStore, clock: Arc<dyn Clock>, settings: CronSettings, zone: Tz) -> Self {
+        Self { store, clock, settings, zone }
     }
 }
 
@@ -90,9 +87,7 @@ impl TypedTool for CronTool {
             (Action::Remove, _) => own.remove(id.as_deref()),
             (Action::List | Action::Add, _) => own.list(),
         });
-        let text = done.await.map_err(|error| ToolError::new(error.to_string()))??;
-        self.changed.notify_one();
-        Ok(text)
+        done.await.map_err(|error| ToolError::new(error.to_string()))?
     }
 }
 

@@ -15,6 +15,7 @@ use nanobot_tool::{Registry, Tool, Typed};
 use nanobot_tools::{DirectRunner, HttpClients, ToolsConfig, builtin};
 
 use crate::audit::AuditLog;
+use crate::cron::Scheduling;
 use crate::prompts::prompt_notes;
 use crate::settings::AgentDefaults;
 use crate::{
@@ -130,7 +131,7 @@ impl Contexts {
 /// The tools of a configuration that need no conversation: files, shell, web.
 pub(crate) struct Tools {
     tools: Vec<Arc<dyn Tool>>,
-    /// Those that look things up.
+    /// Those that look things up, and the one that sets reminders.
     lookups: Vec<Arc<dyn Tool>>,
     policy: Arc<PathPolicy>,
     audit: Arc<AuditLog>,
@@ -142,7 +143,8 @@ impl Tools {
         let policy = Arc::new(PathPolicy::new(path_rules(config, &tools, workspace)?));
         let http = Arc::new(HttpClients::new(&tools.web, Arc::new(tools.url_guard()?)));
         let tools = builtin(&tools, &policy, &http, Arc::new(DirectRunner))?;
-        let lookups = recollection::tools(config)?;
+        let mut lookups = recollection::tools(config)?;
+        lookups.extend(Scheduling::of(config)?.tool());
         Ok(Self { tools, lookups, policy, audit: Arc::new(AuditLog::of(config)?) })
     }
 
@@ -183,5 +185,6 @@ fn path_rules(config: &Config, tools: &ToolsConfig, workspace: &Path) -> Result<
     // What tools did is on record there.
     rules.protected_paths.push(paths.logs.clone());
     rules.protected_paths.push(skills::protected(&skills));
+    rules.protected_paths.push(paths.cron_store.clone());
     Ok(PathRules { secret_paths, read_only_roots, ..rules })
 }

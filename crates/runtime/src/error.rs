@@ -34,6 +34,9 @@ pub enum RuntimeError {
         #[source]
         source: KeyError,
     },
+    /// There is no such time zone.
+    #[error("cron.timezone")]
+    Zone(#[from] nanobot_cron::ScheduleError),
     /// The proxy cannot be used.
     #[error("the proxy cannot be used")]
     Proxy(#[from] ProxyError),
@@ -107,6 +110,7 @@ impl RuntimeError {
             Self::Ledger(_) => {
                 Some("Check the free space of the folder that holds state.db, and try again.".to_owned())
             }
+            Self::Zone(_) => Some("Write an IANA name, such as Europe/Paris.".to_owned()),
             Self::Proxy(_) | Self::Context(_) | Self::Tools(_) | Self::Commands(_) | Self::Server(_) => None,
         }
     }
@@ -121,6 +125,7 @@ impl RuntimeError {
             | Self::Provider(_)
             | Self::Key { .. }
             | Self::Proxy(_)
+            | Self::Zone(_)
             | Self::Tools(_)
             | Self::Channels(_) => 2,
             _ => 1,

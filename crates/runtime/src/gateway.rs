@@ -15,6 +15,7 @@ use nanobot_channels::{
 use nanobot_config::Config;
 use nanobot_control::{About, ControlParts, ControlServer, RunningControl};
 use nanobot_server::{ChannelHealth, HealthReport, HealthServer, HealthSource, ServerConfig};
+use nanobot_session::SessionStore;
 use nanobot_state::{HomeLock, SqliteBus, StateDb};
 use nanobot_tools::WebConfig;
 use nanobot_types::Timestamp;
@@ -23,10 +24,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::assistant::Assistant;
+use crate::cron::{JobRuns, Scheduling};
 use crate::cuts::AgentCuts;
 use crate::keeping::Keeper;
 use crate::restart::{self, Restart};
-use crate::{FirstVisit, ModelChoice, RuntimeError, commands, control_socket, ledger_survives, model, platforms};
+use crate::{
+    FirstVisit, ModelChoice, RuntimeError, commands, control_socket, ledger_survives, model, platforms, session_store,
+};
 
 /// How long replies may still be sent after the last turn ended.
 const FLUSH_GRACE: Duration = Duration::from_secs(5);
@@ -50,6 +54,8 @@ pub struct Gateway {
     control: Option<ControlServer>,
     about: About,
     keeper: Keeper,
+    scheduling: Scheduling,
+    sessions: Arc<dyn SessionStore>,
     server: HealthServer,
     channels: Vec<ManagedChannel>,
     refused: Vec<(ChannelName, String)>,
@@ -94,6 +100,8 @@ impl Gateway {
         };
         let control = listen(&control_socket(config)).await;
         let keeper = Keeper::new(config, bus.clone())?;
+        let scheduling = Scheduling::of(config)?;
+        let sessions = session_store(config)?;
         let (channels, refused) = channels(config)?;
         let media = MediaSettings::below(config.paths().media.clone());
         let started = Instant::now();
@@ -104,6 +112,8 @@ impl Gateway {
             control,
             about,
             keeper,
+            scheduling,
+            sessions,
             server,
             channels,
             refused,
@@ -182,6 +192,11 @@ impl Gateway {
             tasks.spawn(control.run(end.clone()));
         }
         tasks.spawn(self.keeper.run(end.clone()));
+        let runs =
+            Arc::new(JobRuns { agent: self.assistant.agent.clone(), sessions: self.sessions, ledger: ledger.clone() });
+        if let Some(service) = self.scheduling.service(bus.clone(), Arc::new(self.bus.clone()), runs) {
+            tasks.spawn(service.run(cancel.clone()));
+        }
         let health = Arc::new(GatewayHealth { channels: manager.health().clone(), started: self.started });
         let serving = tasks.spawn(self.server.serve(health, end.child_token()));
         let turns =

@@ -8,6 +8,7 @@ mod assistant;
 mod audit;
 mod budget;
 mod commands;
+mod cron;
 mod cuts;
 mod error;
 mod gateway;
@@ -28,6 +29,7 @@ mod status;
 mod terminal;
 mod visit;
 
+pub use self::cron::Scheduling;
 pub use commands::{command_infos, is_command};
 pub use cuts::cuts;
 pub use error::RuntimeError;
@@ -50,6 +52,7 @@ pub use visit::FirstVisit;
 pub use nanobot_agent_core::{Bundle, Redactor, TurnChoice, TurnReplay, is_subagent_session, replay_session};
 pub use nanobot_bus as bus;
 pub use nanobot_control::{CutError, Cuts, TerminalEvent};
+pub use nanobot_cron as jobs;
 pub use nanobot_memory as memory;
 pub use nanobot_session as session;
 pub use nanobot_skills::{

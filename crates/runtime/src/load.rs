@@ -10,6 +10,7 @@ use nanobot_tools::ToolsConfig;
 use serde_json::Value;
 
 use crate::RetentionSettings;
+use crate::cron::CronConfig;
 use crate::model::ProviderSection;
 use crate::platforms;
 use crate::rotating::LogSettings;
@@ -76,6 +77,7 @@ fn schema() -> Result<Schema, ConfigError> {
         .section("sessions", &SessionsConfig::default())?
         .section("skills", &SkillsConfig::default())?
         .section("memory", &MemorySettings::default())?
+        .section("cron", &CronConfig::default())?
         .section("logs", &LogSettings::default())?
         .section("retention", &RetentionSettings::default())
 }

@@ -2,6 +2,7 @@
 
 mod agent;
 mod config;
+mod cron;
 mod gateway;
 mod inbox;
 mod memory;
@@ -14,6 +15,7 @@ mod transcript;
 
 pub(crate) use agent::agent;
 pub(crate) use config::config;
+pub(crate) use cron::cron;
 pub(crate) use gateway::gateway;
 pub(crate) use inbox::inbox;
 pub(crate) use memory::memory;

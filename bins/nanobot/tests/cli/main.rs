@@ -12,6 +12,8 @@ mod commands;
 mod configuration;
 mod conversation;
 #[cfg(unix)]
+mod cron;
+#[cfg(unix)]
 mod cuts;
 mod faults;
 #[cfg(unix)]

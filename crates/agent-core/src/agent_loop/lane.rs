@@ -15,7 +15,7 @@ use futures_util::future::join_all;
 use nanobot_bus::{BusError, Delivery, REDELIVERY_DELAY, Settle};
 use nanobot_session::{MessageEntry, TurnOutcome};
 use nanobot_types::{
-    ChatMessage, InboundMessage, MessageId, OutboundKey, OutboundKind, OutboundMessage, SessionKey, UserMessage,
+    ChatMessage, InboundMessage, MessageId, Origin, OutboundKey, OutboundKind, OutboundMessage, SessionKey, UserMessage,
 };
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
@@ -353,7 +353,7 @@ impl Lane {
 
     /// Publishes the visible end of a turn, then settles the messages it answered.
     async fn publish(&self, queued: &Queued, report: TurnReport) -> Handled {
-        if let Some(text) = report.visible {
+        if let Some(text) = report.visible.filter(|_| !is_silent(&queued.delivery.message)) {
             let key = OutboundKey { turn: report.trace, position: 0 };
             let kind = match report.ended {
                 TurnOutcome::Failed | TurnOutcome::Limited => OutboundKind::Notice,
@@ -414,6 +414,12 @@ async fn settle(messages: &[&Queued], outcome: &Settle) -> Handled {
         tracing::error!(%error, "a message could not be settled; it comes again");
     }
     Handled::Done
+}
+
+/// Whether nobody is to be told what comes of a message: a job whose answer is not sent.
+fn is_silent(message: &InboundMessage) -> bool {
+    matches!(message.origin, Origin::Cron { .. })
+        && message.metadata.get("deliver").is_some_and(|deliver| deliver == false)
 }
 
 fn facts_of(message: &InboundMessage, session: &SessionKey) -> TurnFacts {
@@ -499,6 +505,9 @@ struct BusObserver {
 
 impl Observer for BusObserver {
     fn signal(&self, signal: Signal) {
+        if is_silent(&self.message) {
+            return;
+        }
         let (kind, text) = match signal {
             Signal::Delta { stream, text } => (OutboundKind::Delta { stream }, text),
             Signal::StreamEnd { stream, resuming } => (OutboundKind::StreamEnd { stream, resuming }, String::new()),

@@ -12,7 +12,6 @@ use nanobot_cron::{
 };
 use nanobot_state::{SqliteBus, StateDb};
 use nanobot_types::{MessageId, SessionKey};
-use tokio::sync::Notify;
 
 #[derive(Debug)]
 struct HandClock(Mutex<DateTime<Utc>>);
@@ -80,7 +79,6 @@ impl Stage {
             clock: self.clock.clone(),
             settings: self.settings,
             zone: Tz::UTC,
-            changed: Arc::new(Notify::new()),
         })
     }
 

@@ -1,0 +1,126 @@
+//! `nanobot cron`: jobs set, listed, run, paused and removed. Works beside a gateway: every writer of
+//! the file takes its turn, and the gateway sees what changed.
+
+use std::process::ExitCode;
+
+use chrono::{DateTime, Utc};
+use nanobot_runtime::jobs::{CronError, Job, Payload, RunStatus, Tz, When, in_words, time_in, zone_named};
+use nanobot_runtime::{LoadOptions, Scheduling, load};
+
+use crate::arguments::{CronAddArguments, CronCommand};
+use crate::failure::{FAILED, Failure, chain};
+use crate::output::{self, harmless};
+
+/// How much of a message is a job's name.
+const NAME_LENGTH: usize = 30;
+
+/// Does one thing with jobs.
+///
+/// # Errors
+/// When there is no such job, it would never run, or the file cannot be read or written.
+pub(crate) fn cron(options: &LoadOptions, command: CronCommand) -> Result<ExitCode, Failure> {
+    let scheduling = Scheduling::of(&load(options)?)?;
+    let Scheduling { store, zone, .. } = &scheduling;
+    let (now, zone) = (Utc::now(), *zone);
+    let text = match command {
+        CronCommand::Add(arguments) => {
+            let job = job(arguments, now, zone)?;
+            let job = store.add(job, now, zone).map_err(|error| failed(&error))?;
+            format!("Created job '{}' (id: {}). {}\n", harmless(&job.name), job.id, next(&job, zone))
+        }
+        CronCommand::List { all } => listed(&scheduling, all)?,
+        CronCommand::Show { id } => {
+            let job = find(&scheduling, &id)?;
+            let json = serde_json::to_string_pretty(&job).unwrap_or_default();
+            format!("{}: {}\n{}\n{}\n", job.id, job.schedule.shown(zone), next(&job, zone), harmless(&json))
+        }
+        CronCommand::Run { id } => {
+            let job = store.run_now(&id, now).map_err(|error| failed(&error))?;
+            format!("Job {} runs as soon as a gateway of this home sees it.\n", job.id)
+        }
+        CronCommand::Pause { id } => {
+            let job = store.enable(&id, false, now, zone).map_err(|error| failed(&error))?;
+            format!("Job {} is paused.\n", job.id)
+        }
+        CronCommand::Resume { id } => {
+            let job = store.enable(&id, true, now, zone).map_err(|error| failed(&error))?;
+            format!("Job {} runs again. {}\n", job.id, next(&job, zone))
+        }
+        CronCommand::Remove { id } => {
+            let job = store.remove(&id).map_err(|error| failed(&error))?;
+            format!("Removed job {}\n", job.id)
+        }
+        CronCommand::History { id } => history(&find(&scheduling, &id)?, zone),
+    };
+    output::write(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn job(arguments: CronAddArguments, now: DateTime<Utc>, home: Tz) -> Result<Job, Failure> {
+    let CronAddArguments { message, name, every, cron, tz, at, deliver, to, channel } = arguments;
+    let zone = tz.as_deref().map_or(Ok(home), zone_named).map_err(|error| failed(&error.into()))?;
+    let when = match (every, cron, at) {
+        (Some(seconds), _, _) => When::every_seconds(seconds),
+        (_, Some(expression), _) => When::cron(expression.trim(), zone),
+        (_, _, at) => When::at(time_in(&at.unwrap_or_default(), zone).map_err(|error| failed(&error.into()))?),
+    };
+    let name = name.unwrap_or_else(|| message.chars().take(NAME_LENGTH).collect());
+    let payload = Payload { message, deliver, channel, to, ..Payload::default() };
+    Ok(Job::new(&name, when, payload, now))
+}
+
+fn find(scheduling: &Scheduling, id: &str) -> Result<Job, Failure> {
+    let mut jobs = scheduling.store.read().map_err(|error| failed(&error))?;
+    let found = jobs.find(id).cloned();
+    found.ok_or_else(|| failed(&CronError::Unknown { id: id.into() }))
+}
+
+fn listed(scheduling: &Scheduling, all: bool) -> Result<String, Failure> {
+    let jobs = scheduling.store.read().map_err(|error| failed(&error))?;
+    let mut shown: Vec<&Job> = jobs.iter().filter(|job| all || job.enabled).collect();
+    shown.sort_by_key(|job| job.state.next_run_at_ms.unwrap_or(i64::MAX));
+    if shown.is_empty() {
+        return Ok("No scheduled jobs.\n".to_owned());
+    }
+    let line = |job: &&Job| {
+        let (id, name, zone) = (&job.id, harmless(&job.name), scheduling.zone);
+        format!("{id}  {name}\n          {}. {}\n", harmless(&job.schedule.shown(zone)), next(job, zone))
+    };
+    Ok(shown.iter().map(line).collect())
+}
+
+fn next(job: &Job, zone: Tz) -> String {
+    match job.next_in_words(zone) {
+        Some(next) => format!("Next run: {next}."),
+        None if job.enabled => "Next run: when a gateway has looked at it, if ever.".to_owned(),
+        None => "It does not run.".to_owned(),
+    }
+}
+
+fn history(job: &Job, zone: Tz) -> String {
+    let zone = job.schedule.zone(zone).unwrap_or(zone);
+    if job.state.run_history.is_empty() {
+        return "It has not run yet.\n".to_owned();
+    }
+    let lines = job.state.run_history.iter().rev().map(|run| {
+        let at = DateTime::from_timestamp_millis(run.run_at_ms).map(|at| in_words(at, zone)).unwrap_or_default();
+        let status = match run.status {
+            RunStatus::Ok => "ok",
+            RunStatus::Error => "error",
+            RunStatus::Skipped => "skipped",
+        };
+        let why = run.error.as_deref().map(|why| format!(": {}", harmless(why))).unwrap_or_default();
+        let seconds = run.duration_ms / 1000;
+        format!("{at}  {status} ({seconds} s){why}\n")
+    });
+    lines.collect()
+}
+
+fn failed(error: &CronError) -> Failure {
+    let remedy = match error {
+        CronError::Unknown { .. } => "`nanobot cron list --all` shows the ids.",
+        CronError::Schedule(_) => "`nanobot cron add --help` says how times are written.",
+        CronError::Unreadable { .. } | CronError::Io { .. } => "Look at that file, and at its permissions.",
+    };
+    Failure::Said { what: chain(error), remedy: Some(remedy.to_owned()), code: FAILED }
+}

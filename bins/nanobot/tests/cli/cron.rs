@@ -1,0 +1,87 @@
+//! Jobs as people and the assistant set them, and as a gateway runs them.
+
+use nanobot_testkit::telegram::{Incoming, Person, TOKEN};
+use nanobot_testkit::{ModelServer, Reply, TelegramFake};
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use crate::gateway::Running;
+use crate::support::{Home, assert_says, until};
+
+#[tokio::test]
+async fn jobs_are_set_listed_paused_and_removed_without_a_gateway() {
+    let home = Home::new();
+    let add = ["cron", "add", "-m", "Water the plants", "--cron", "0 8 * * 1", "--tz", "Europe/Paris"];
+    let added = home.run(&add).await;
+    assert_says(&added.stdout, &["Created job 'Water the plants' (id: ", "Next run: Mon ", " 08:00 Europe/Paris."]);
+    let jobs: Value = serde_json::from_str(&home.read("cron/jobs.json")).unwrap();
+    assert_eq!((&jobs["version"], &jobs["jobs"][0]["schedule"]["tz"]), (&json!(1), &json!("Europe/Paris")));
+    let id = jobs["jobs"][0]["id"].as_str().unwrap();
+    for (command, parts) in [
+        ("show", vec!["0 8 * * 1 (Europe/Paris)", "\"message\": \"Water the plants\""]),
+        ("history", vec!["It has not run yet."]),
+        ("pause", vec!["is paused"]),
+        ("resume", vec!["runs again. Next run: Mon "]),
+        ("remove", vec!["Removed job"]),
+    ] {
+        let run = home.run(&["cron", command, id]).await;
+        assert_eq!(run.code, 0, "{command}: {}", run.stderr);
+        assert_says(&run.stdout, &parts);
+    }
+    assert_eq!(home.run(&["cron", "list", "--all"]).await.stdout, "No scheduled jobs.\n");
+    for (arguments, part) in [
+        (["--cron", "61 * * * *"], "is no minute"),
+        (["--at", "2020-01-01T00:00"], "would never run"),
+        (["--at", "soon"], "is no time"),
+        (["--every", "0"], "at least one second"),
+    ] {
+        let refused =
+            home.run(&[["cron", "add", "-m", "x"], [arguments[0], arguments[1], "--name", "y"]].concat()).await;
+        assert_eq!(refused.code, 1, "{arguments:?}");
+        assert_says(&refused.stderr, &[part, "try: "]);
+    }
+    home.write("cron/jobs.json", "[");
+    assert_says(&home.run(&["cron", "list"]).await.stderr, &["cannot be read as jobs", "nothing was changed"]);
+    assert_eq!(home.read("cron/jobs.json"), "[");
+}
+
+#[tokio::test]
+async fn a_reminder_comes_to_the_chat_that_asked_for_it_and_sets_no_other() {
+    let model = ModelServer::answering(|request| {
+        let asked = request.last_user_text();
+        let answers = request.messages().iter().rev().take_while(|message| message["role"] == "tool").count();
+        match (asked.contains("[Scheduled task]"), answers) {
+            (true, 0) => Reply::call("cron", &json!({"action": "add", "message": "again", "every_seconds": 1})),
+            (true, _) => Reply::text("Drink water!"),
+            (false, 0) => Reply::call("cron", &json!({"action": "add", "message": "drink", "every_seconds": 5})),
+            (false, _) => Reply::text("I will."),
+        }
+    });
+    let model = model.await.unwrap();
+    let telegram = TelegramFake::start().await.unwrap();
+    let home = Home::new();
+    home.configure(&json!({
+        "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
+        "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
+        "channels": {"telegram": {
+            "enabled": true, "token": TOKEN, "apiBase": telegram.api_base(), "allowFrom": ["*"],
+        }},
+    }));
+    let gateway = Running::start(&home).await;
+    telegram.push(Incoming::private(&Person::new(7, "Ann", "ann_x"), "remind me to drink"));
+    until("the reminder comes", async || telegram.texts_in(7).iter().any(|told| told == "Drink water!")).await;
+    let jobs = || serde_json::from_str::<Value>(&home.read("cron/jobs.json")).unwrap()["jobs"].clone();
+    until("the run is over", async || jobs()[0]["state"]["lastStatus"] == "ok").await;
+    let id = jobs()[0]["id"].as_str().unwrap().to_owned();
+    home.run(&["cron", "remove", &id]).await;
+    assert_eq!(jobs(), json!([]), "a job set no other");
+    // One that nobody is told of, by hand.
+    home.run(&["cron", "add", "-m", "quietly", "--at", "2099-01-01"]).await;
+    let id = jobs()[0]["id"].as_str().unwrap().to_owned();
+    home.run(&["cron", "run", &id]).await;
+    until("it ran", async || jobs()[0]["state"]["lastStatus"] == "ok").await;
+    assert_says(&home.run(&["cron", "history", &id]).await.stdout, &["  ok ("]);
+    assert_eq!(jobs()[0]["enabled"], json!(true));
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+}
