@@ -3,14 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use nanobot_session::{Entry, JsonlStore, Seq, SessionPaths, SessionStore as _};
+use nanobot_session::{Durability, Entry, JsonlStore, Seq, SessionPaths, SessionStore as _};
 use nanobot_types::{ChatMessage, SessionKey};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
 
-/// How many messages are written at a time.
-const BATCH: usize = 2_000;
+/// How many messages are written at a time: what one append wrote is read together, so a question
+/// and its answer, as turns write them.
+const BATCH: usize = 2;
 
 /// A home of nanobot in a temporary folder.
 #[derive(Debug)]
@@ -54,7 +55,8 @@ impl Home {
 
     /// The same with so many messages still sent.
     pub(crate) async fn store_session_sending(&self, key: &str, messages: usize, sent: u64) -> Result<()> {
-        let store = JsonlStore::new(SessionPaths::discover(&self.workspace(), self.path(), self.path()));
+        let paths = SessionPaths::discover(&self.workspace(), self.path(), self.path());
+        let store = JsonlStore::new(paths).with_durability(Durability::Os);
         let key = SessionKey::from(key);
         let mut head = Seq(0);
         for first in (0..messages).step_by(BATCH) {
