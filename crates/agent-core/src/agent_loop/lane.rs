@@ -23,8 +23,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::commands::{Command, CommandTable, Parsed, When};
 use super::line::WaitingLine;
-use super::pump::{NOTICE_POSITION, Shared, chain, turn_of};
+use super::pump::{NOTICE_POSITION, Shared, turn_of};
 use crate::engine::{Steering, TurnFacts};
+use crate::error::chain;
 use crate::subagent::{is_note, reported_by};
 use crate::{Agent, AgentError, Observer, Signal, Teller, TurnReport, TurnRequest};
 

@@ -15,7 +15,6 @@ use std::time::Duration;
 
 pub use commands::{Command, CommandContext, CommandReply, CommandTable, DuplicateCommand, When};
 pub use pump::AgentLoop;
-pub(crate) use pump::chain;
 
 /// How the loop behaves.
 #[derive(Clone, Debug, PartialEq, Eq)]

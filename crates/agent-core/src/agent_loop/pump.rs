@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 use super::LoopSettings;
 use super::commands::{Command, CommandContext, CommandReply, CommandTable, Parsed, When};
 use super::lane::{Lane, LaneHandle, Queued, Refusal};
+use crate::error::chain;
 use crate::{Agent, AgentError, SubagentTask};
 
 /// The place of an answer to a command, and of a notice, among the messages of its turn: behind
@@ -308,16 +309,4 @@ impl Shared {
 /// The name of the turn a message begins: the same after a restart when the message has an id.
 pub(super) fn turn_of(message: &InboundMessage) -> TraceId {
     message.journal_id().map_or_else(|| TraceId::from("unnamed"), |id| TraceId::from(id.as_str()))
-}
-
-/// An error with everything that led to it.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        source = inner.source();
-    }
-    text
 }

@@ -13,8 +13,9 @@ use nanobot_session::TurnOutcome;
 use nanobot_types::InboundMessage;
 use tokio_util::sync::CancellationToken;
 
-use super::pump::{Shared, chain};
+use super::pump::Shared;
 use crate::AgentError;
+use crate::error::chain;
 use crate::subagent::{SubagentEnd, SubagentTask, Subagents, reported_by};
 
 /// How often the pause after a failure doubles.

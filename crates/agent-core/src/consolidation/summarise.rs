@@ -12,7 +12,8 @@ use super::ask::{self, Summary};
 use super::pieces::Piece;
 use super::state::{Flush, Rewrite};
 use super::tell::Trouble;
-use super::work::{Run, chain};
+use super::work::Run;
+use crate::error::chain;
 
 /// Tokens of the instructions and the tool.
 const INSTRUCTIONS: usize = 600;

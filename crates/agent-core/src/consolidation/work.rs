@@ -12,6 +12,7 @@ use super::state::{Chunk, Flush, Rewrite, summary_change};
 use super::tell::{Teller, Trouble};
 use super::{Aim, CompactReport, Consolidator, now, size};
 use crate::Audiences;
+use crate::error::chain;
 
 /// Chunks of one run.
 const ROUNDS: usize = 5;
@@ -256,15 +257,4 @@ fn raw(session: &SessionKey, rest: &[Piece]) -> Option<Flush> {
         None => history.push_str(&text),
     }
     Some(Flush { at: last.at, history, facts: None, raw: true, done: last.done })
-}
-
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        source = inner.source();
-    }
-    text
 }

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Spawner, Started, SubagentTask, is_subagent_session};
-use crate::agent_loop::chain;
+use crate::error::chain;
 
 /// Gives tasks to subagents.
 #[derive(Debug)]
