@@ -1,7 +1,8 @@
 //! From a message of Telegram to one of ours.
 
 use nanobot_channel::{
-    ChannelContext, ChatId, ChatKind, DeliveryContext, InboundMessage, Map, MediaRef, MessageId, SenderId, SessionKey,
+    Arrival, ChannelContext, ChatId, ChatKind, DeliveryContext, InboundMessage, Map, MediaRef, MessageId, SenderId,
+    SessionKey,
 };
 use teloxide::types::{ChatKind as TelegramChatKind, Message, MessageKind, PublicChatKind, User};
 
@@ -22,7 +23,7 @@ pub(crate) struct Candidate<'a> {
     user: &'a User,
     /// What was written, commands without the bot's name.
     text: Vec<String>,
-    pub(crate) kind: ChatKind,
+    pub(crate) arrival: Arrival,
     pub(crate) sender: SenderId,
     pub(crate) chat: ChatId,
 }
@@ -56,17 +57,20 @@ impl TelegramChannel {
                 tracing::debug!(channel = %self.name, chat = id, "a message of a group that is not allowed");
                 return None;
             }
-            let is_meant = || messages.iter().any(|message| bot.is_meant_by(message));
-            if self.config.group_policy == GroupPolicy::Mention && !is_command && !is_meant() {
-                return None;
-            }
+        }
+        let arrival = match kind {
+            ChatKind::Direct => Arrival::direct(),
+            ChatKind::Group => Arrival::group(is_command || messages.iter().any(|message| bot.is_meant_by(message))),
+        };
+        if self.config.group_policy == GroupPolicy::Mention && !arrival.addressed {
+            return None;
         }
         Some(Candidate {
             messages,
             first,
             user,
             text,
-            kind,
+            arrival,
             sender: sender_id(user),
             chat: ChatId::from(first.chat.id.0.to_string()),
         })
@@ -110,7 +114,7 @@ impl TelegramChannel {
         );
         inbound.id = Some(id.clone());
         inbound.media = media;
-        inbound.metadata = metadata(first, user, candidate.kind);
+        inbound.metadata = metadata(first, user, candidate.arrival.kind);
         inbound.session_key_override = session.map(SessionKey::from);
         inbound.delivery = DeliveryContext { thread, reply_to: Some(id), extra: Map::new() };
         inbound

@@ -191,7 +191,7 @@ impl TelegramChannel {
         let message = self.compose(bot, &candidate, context).await;
         let mut tries = 0;
         loop {
-            match context.intake.deliver(message.clone(), candidate.kind).await {
+            match context.intake.deliver(message.clone(), &candidate.arrival).await {
                 Admission::TryLater => {
                     context.progress.degraded("messages cannot be stored now; Telegram keeps them");
                     tokio::time::sleep(growing_pause(tries)).await;
@@ -209,11 +209,11 @@ impl TelegramChannel {
 
     /// Asks who decides, and passes on what a stranger in a private chat shall read.
     async fn may_talk(&self, candidate: &Candidate<'_>, context: &ChannelContext) -> bool {
-        match context.access.check(&candidate.sender, &candidate.chat, candidate.kind).await {
+        match context.access.check(&candidate.sender, &candidate.chat, &candidate.arrival).await {
             AccessDecision::Allowed => true,
             AccessDecision::Denied => false,
             AccessDecision::Ask(text) => {
-                if candidate.kind == ChatKind::Direct {
+                if candidate.arrival.kind == ChatKind::Direct {
                     self.tell(candidate, &text).await;
                 }
                 false
@@ -227,8 +227,9 @@ impl TelegramChannel {
         let is_text = message.text().or(message.caption()).is_some();
         let Some(candidate) = self.candidate(bot, std::slice::from_ref(message)) else { return };
         if is_text
-            && candidate.kind == ChatKind::Direct
-            && context.access.check(&candidate.sender, &candidate.chat, candidate.kind).await == AccessDecision::Allowed
+            && candidate.arrival.kind == ChatKind::Direct
+            && context.access.check(&candidate.sender, &candidate.chat, &candidate.arrival).await
+                == AccessDecision::Allowed
             && self.is_first_edit_in(message.chat.id.0)
         {
             self.tell(&candidate, EDITS_IGNORED).await;

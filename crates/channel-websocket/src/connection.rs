@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use nanobot_channel::{
-    Access, AccessDecision, Admission, CancellationToken, ChannelContext, ChannelName, ChatId, ChatKind,
-    InboundMessage, Intake, MessageId, SenderId,
+    Access, AccessDecision, Admission, Arrival, CancellationToken, ChannelContext, ChannelName, ChatId, InboundMessage,
+    Intake, MessageId, SenderId,
 };
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -137,7 +137,7 @@ impl Connection {
     /// Asks whether the client may talk, and tells it where it is.
     async fn welcome(&mut self) -> ControlFlow<Option<End>> {
         let chat_id = self.guest.chat_id.clone();
-        let detail = match self.host.access.check(&self.sender, &chat_id, ChatKind::Direct).await {
+        let detail = match self.host.access.check(&self.sender, &chat_id, &Arrival::direct()).await {
             AccessDecision::Allowed => {
                 self.host.hub.attach(&chat_id, &self.peer);
                 let client_id = self.guest.client_id.clone();
@@ -239,7 +239,7 @@ impl Connection {
         let mut message = InboundMessage::text(channel, sender, chat_id.clone(), content);
         message.id.clone_from(&id);
         message.delivery.reply_to.clone_from(&id);
-        let (detail, retry) = match self.host.intake.deliver(message, ChatKind::Direct).await {
+        let (detail, retry) = match self.host.intake.deliver(message, &Arrival::direct()).await {
             Admission::Accepted | Admission::Duplicate => {
                 let Some(id) = id else { return ControlFlow::Continue(()) };
                 return self.say(&ServerEvent::Ack { chat_id: &chat_id, id: &id }).await;

@@ -18,12 +18,40 @@ pub enum AccessDecision {
     Ask(String),
 }
 
-/// Decides who may talk. Asked before any download, reaction or typing indicator.
+/// How a message reached the assistant, as the platform's metadata says and never its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Who else hears it.
+    pub kind: ChatKind,
+    /// Whether it means the assistant: a mention of it, an answer to it, a command for it.
+    /// Always so in a direct chat.
+    pub addressed: bool,
+    /// The chat that this one is a part of (the channel of a thread), where rules for the whole
+    /// hold for its parts.
+    pub parent: Option<ChatId>,
+}
+
+impl Arrival {
+    /// In a chat with one person.
+    #[must_use]
+    pub fn direct() -> Self {
+        Self { kind: ChatKind::Direct, addressed: true, parent: None }
+    }
+
+    /// Where several people talk; `addressed` when the message means the assistant.
+    #[must_use]
+    pub fn group(addressed: bool) -> Self {
+        Self { kind: ChatKind::Group, addressed, parent: None }
+    }
+}
+
+/// Decides who may talk, and which messages of a group are for the assistant. Asked before any
+/// download, reaction or typing indicator.
 #[async_trait]
 pub trait Access: Send + Sync {
-    /// Decides about a sender, by identity from platform metadata. Read anew at every call, so
-    /// that a change works at once.
-    async fn check(&self, sender: &SenderId, chat: &ChatId, kind: ChatKind) -> AccessDecision;
+    /// Decides about a message of `sender` in `chat`, by identities from platform metadata. Read
+    /// anew at every call, so that a change works at once.
+    async fn check(&self, sender: &SenderId, chat: &ChatId, arrival: &Arrival) -> AccessDecision;
 }
 
 /// What became of a delivered message.
@@ -54,7 +82,7 @@ impl Admission {
 pub trait Intake: Send + Sync {
     /// Takes one in. Returns when it is durable, or says why it is not. Asks [`Access`] again,
     /// so that forgetting to ask opens no door.
-    async fn deliver(&self, message: InboundMessage, kind: ChatKind) -> Admission;
+    async fn deliver(&self, message: InboundMessage, arrival: &Arrival) -> Admission;
 }
 
 /// Tells the supervisor that the channel lives.
@@ -95,6 +123,27 @@ pub trait MediaStore: Send + Sync {
     async fn keep(&self, id: &str, name: &str, mime: Option<&str>, bytes: &[u8]) -> Result<MediaRef, MediaError>;
 }
 
+/// Why a recording has no text.
+#[derive(Debug, thiserror::Error)]
+pub enum TranscribeError {
+    /// It is larger or longer than allowed.
+    #[error("the recording is too long: {0}")]
+    TooLong(String),
+    /// The service could not be reached, or failed.
+    #[error("cannot be transcribed: {0}")]
+    Failed(String),
+}
+
+/// Turns speech into text.
+#[async_trait]
+pub trait Transcriber: Send + Sync + std::fmt::Debug {
+    /// What is said in a recording that [`MediaStore::keep`] keeps. Waits at most a minute or so.
+    ///
+    /// # Errors
+    /// Why there is no text; the recording is shown as a file then.
+    async fn transcribe(&self, recording: &MediaRef) -> Result<String, TranscribeError>;
+}
+
 /// What a running channel may use.
 #[derive(Clone)]
 pub struct ChannelContext {
@@ -106,6 +155,8 @@ pub struct ChannelContext {
     pub progress: Arc<dyn Progress>,
     /// Where files go.
     pub media: Arc<dyn MediaStore>,
+    /// Speech to text, where it is configured.
+    pub transcriber: Option<Arc<dyn Transcriber>>,
     /// The slash commands that the assistant understands, for the platform's menu.
     pub commands: Arc<[CommandInfo]>,
     /// Spawn here, so that shutdown can wait.

@@ -22,9 +22,14 @@ pub use serde_json::Value;
 pub use tokio_util::sync::CancellationToken;
 pub use tokio_util::task::TaskTracker;
 
-pub use context::{Access, AccessDecision, Admission, ChannelContext, Intake, MediaError, MediaStore, Progress};
+pub use context::{
+    Access, AccessDecision, Admission, Arrival, ChannelContext, Intake, MediaError, MediaStore, Progress,
+    TranscribeError, Transcriber,
+};
 pub use error::{ChannelError, SendRecovery};
-pub use outbound::{DeliveryGuarantee, Dialect, Drafts, Measure, OutboundPart, Sent, TextStyle, TurnEnds, Typing};
+pub use outbound::{
+    DeliveryGuarantee, Dialect, Drafts, Measure, OutboundPart, Probe, Sent, TextStyle, TurnEnds, Typing,
+};
 
 /// One configured connection to a chat platform.
 #[async_trait]
@@ -65,6 +70,11 @@ pub trait Channel: Send + Sync + std::fmt::Debug {
 
     /// Who is told that a turn is over, if that is worth telling here.
     fn turn_ends(&self) -> Option<&dyn TurnEnds> {
+        None
+    }
+
+    /// A look at the platform without receiving or sending anything, where it has one.
+    fn probe(&self) -> Option<&dyn Probe> {
         None
     }
 }

@@ -17,6 +17,12 @@ pub enum Dialect {
     Markdown,
     /// The tags of Telegram's `parse_mode=HTML`.
     TelegramHtml,
+    /// The subset of Markdown that Discord shows.
+    Discord,
+    /// Slack's mrkdwn.
+    SlackMrkdwn,
+    /// The body of an HTML mail; the part without markup is its plain alternative.
+    EmailHtml,
 }
 
 /// What a platform counts.
@@ -124,6 +130,17 @@ pub trait TurnEnds: Send + Sync {
     /// # Errors
     /// Why it could not be told; logged and forgotten.
     async fn ended(&self, end: &OutboundMessage) -> Result<(), ChannelError>;
+}
+
+/// Asks the platform whether the credentials work, for the operator.
+#[async_trait]
+pub trait Probe: Send + Sync {
+    /// Who the platform says we are (`@bot`), asked by a request that changes nothing and takes
+    /// no part in receiving. Works also while [`crate::Channel::run`] is not running.
+    ///
+    /// # Errors
+    /// Why the platform cannot be used.
+    async fn probe(&self) -> Result<String, ChannelError>;
 }
 
 /// The typing indicator.

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-use nanobot_channel::{Access, AccessDecision, ChannelName, ChatId, ChatKind, SenderId, async_trait};
+use nanobot_channel::{Access, AccessDecision, Arrival, ChannelName, ChatId, SenderId, async_trait};
 use tokio::sync::watch;
 
 use crate::{AllowFrom, ChannelSettings};
@@ -55,7 +55,7 @@ impl AllowList {
 
 #[async_trait]
 impl Access for AllowList {
-    async fn check(&self, sender: &SenderId, _chat: &ChatId, _kind: ChatKind) -> AccessDecision {
+    async fn check(&self, sender: &SenderId, _chat: &ChatId, _arrival: &Arrival) -> AccessDecision {
         if self.settings.borrow().allow_from.allows(sender.as_str()) {
             return AccessDecision::Allowed;
         }

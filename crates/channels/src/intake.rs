@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nanobot_bus::{Accepted, Bus, BusError};
-use nanobot_channel::{Access, AccessDecision, Admission, ChannelName, ChatKind, InboundMessage, Intake, async_trait};
+use nanobot_channel::{Access, AccessDecision, Admission, Arrival, ChannelName, InboundMessage, Intake, async_trait};
 use tokio_util::sync::CancellationToken;
 
 use crate::typing::TypingKeeper;
@@ -20,17 +20,17 @@ pub(crate) struct LedgerIntake {
 
 #[async_trait]
 impl Intake for LedgerIntake {
-    async fn deliver(&self, mut message: InboundMessage, kind: ChatKind) -> Admission {
+    async fn deliver(&self, mut message: InboundMessage, arrival: &Arrival) -> Admission {
         if self.closed.is_cancelled() {
             return Admission::ShuttingDown;
         }
-        match self.access.check(&message.sender_id, &message.chat_id, kind).await {
+        match self.access.check(&message.sender_id, &message.chat_id, arrival).await {
             AccessDecision::Allowed => {}
             AccessDecision::Denied | AccessDecision::Ask(_) => return Admission::NotAllowed,
         }
         // A channel speaks for itself alone.
         message.channel = self.channel.clone();
-        message.chat = Some(kind);
+        message.chat = Some(arrival.kind);
         let (chat, delivery) = (message.chat_id.clone(), message.delivery.clone());
         match self.bus.publish_inbound(message).await {
             Ok(Accepted::New) => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nanobot_bus::{Bus, Ledger};
-use nanobot_channel::{Access, Channel, ChannelName, CommandInfo};
+use nanobot_channel::{Access, Channel, ChannelName, CommandInfo, Transcriber};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -74,6 +74,8 @@ pub struct ChannelManagerParts {
     pub media: MediaSettings,
     /// Pictures that messages name.
     pub stickers: Stickers,
+    /// Speech to text, where it is configured.
+    pub transcriber: Option<Arc<dyn Transcriber>>,
     /// The slash commands that platforms show in their menus.
     pub commands: Arc<[CommandInfo]>,
     /// Fires when everything has to stop at once.
@@ -160,6 +162,7 @@ impl ChannelManager {
             access,
             intake: Arc::new(intake),
             media: Arc::new(FileMediaStore::new(&parts.media.root, &name, parts.media.limit)),
+            transcriber: parts.transcriber.clone(),
             commands: Arc::clone(&parts.commands),
             health: self.health.clone(),
             cancel: self.cancel.clone(),

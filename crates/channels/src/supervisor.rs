@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nanobot_channel::{
-    Access, Channel, ChannelContext, ChannelError, ChannelName, CommandInfo, Intake, MediaStore, Progress,
+    Access, Channel, ChannelContext, ChannelError, ChannelName, CommandInfo, Intake, MediaStore, Progress, Transcriber,
 };
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle};
@@ -35,6 +35,7 @@ pub(crate) struct Supervisor {
     pub(crate) access: Arc<dyn Access>,
     pub(crate) intake: Arc<dyn Intake>,
     pub(crate) media: Arc<dyn MediaStore>,
+    pub(crate) transcriber: Option<Arc<dyn Transcriber>>,
     pub(crate) commands: Arc<[CommandInfo]>,
     pub(crate) health: Health,
     pub(crate) cancel: CancellationToken,
@@ -94,6 +95,7 @@ impl Supervisor {
             intake: Arc::clone(&self.intake),
             progress: Arc::new(progress),
             media: Arc::clone(&self.media),
+            transcriber: self.transcriber.clone(),
             commands: Arc::clone(&self.commands),
             tasks: self.tasks.clone(),
             cancel: cancel.clone(),

@@ -43,7 +43,10 @@ pub fn render(markdown: &str, style: TextStyle) -> Vec<RenderedPart> {
     let limit = style.limit.max(SMALLEST_LIMIT);
     match style.dialect {
         Dialect::Markdown => source::render(markdown, style.measure, limit),
-        Dialect::Plain => parts(&Document::parse(markdown, Links::Spelled), style, limit, |part| part.text.clone()),
+        // Their own renderers follow; until then they get what every reader understands.
+        Dialect::Plain | Dialect::Discord | Dialect::SlackMrkdwn | Dialect::EmailHtml => {
+            parts(&Document::parse(markdown, Links::Spelled), style, limit, |part| part.text.clone())
+        }
         Dialect::TelegramHtml => parts(&Document::parse(markdown, Links::Marked), style, limit, telegram::render),
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use nanobot_bus::{Bus as _, EntryState, Ledger as _, LedgerFilter, MemoryBus, Queue, Settle};
 use nanobot_channel::{
-    Admission, Channel, ChannelError, ChatKind, DeliveryGuarantee, Dialect, InboundMessage, Measure, OutboundKey,
+    Admission, Arrival, Channel, ChannelError, DeliveryGuarantee, Dialect, InboundMessage, Measure, OutboundKey,
     OutboundKind, OutboundMessage, TextStyle,
 };
 use nanobot_channels::{
@@ -56,6 +56,7 @@ fn start_with(bus: MemoryBus, channels: Vec<RecordingChannel>, stickers: Sticker
         refused: vec![("broken".into(), "no token".to_owned())],
         media: MediaSettings::below("unused"),
         stickers,
+        transcriber: None,
         commands: Arc::default(),
         cancel: CancellationToken::new(),
         tasks: TaskTracker::new(),
@@ -323,7 +324,7 @@ async fn strangers_are_kept_out_and_a_change_of_the_list_works_at_once() {
     let say = async |id: &str| {
         let mut message = InboundMessage::text("forged", "ann", "1", "hi");
         message.id = Some(id.into());
-        fixture.channels[0].receive(message, ChatKind::Direct).await.unwrap()
+        fixture.channels[0].receive(message, &Arrival::direct()).await.unwrap()
     };
     allow(AllowFrom::Unset);
     assert_eq!(say("1").await, Admission::NotAllowed);
@@ -345,7 +346,7 @@ async fn a_full_ledger_means_later() {
     let fixture = start_on(MemoryBus::bounded(1), vec![RecordingChannel::new("chat")]);
     let say = async |text: &str| {
         let message = InboundMessage::text("chat", "ann", "1", text);
-        fixture.channels[0].receive(message, ChatKind::Direct).await.unwrap()
+        fixture.channels[0].receive(message, &Arrival::direct()).await.unwrap()
     };
     assert_eq!(say("a").await, Admission::Accepted);
     assert_eq!(say("b").await, Admission::TryLater);
@@ -355,7 +356,7 @@ async fn a_full_ledger_means_later() {
 async fn the_typing_indicator_lasts_from_acceptance_to_the_reply() {
     let fixture = start(vec![RecordingChannel::new("chat")]);
     let channel = &fixture.channels[0];
-    channel.receive(InboundMessage::text("chat", "ann", "1", "hi"), ChatKind::Direct).await.unwrap();
+    channel.receive(InboundMessage::text("chat", "ann", "1", "hi"), &Arrival::direct()).await.unwrap();
     tokio::time::sleep(Duration::from_millis(8500)).await;
     assert_eq!(channel.typing_shown(), ["1", "1", "1"].map(Into::into));
     fixture.publish(reply("1", 0, "done")).await;

@@ -184,6 +184,7 @@ impl Gateway {
             refused: self.refused,
             media: self.media,
             stickers: self.stickers,
+            transcriber: None,
             commands: commands.infos().collect(),
             cancel: end.clone(),
             tasks: tasks.clone(),

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nanobot_channel::{
-    Admission, Channel, ChannelContext, ChannelError, ChannelName, ChatId, ChatKind, DeliveryContext,
-    DeliveryGuarantee, Dialect, Drafts, InboundMessage, Measure, OutboundMessage, OutboundPart, Sent, TextStyle,
-    Typing, async_trait,
+    Admission, Arrival, Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryContext, DeliveryGuarantee,
+    Dialect, Drafts, InboundMessage, Measure, OutboundMessage, OutboundPart, Sent, TextStyle, Typing, async_trait,
 };
 
 use crate::TestkitError;
@@ -95,10 +94,10 @@ impl RecordingChannel {
     ///
     /// # Errors
     /// [`TestkitError::TimedOut`] when nobody runs the channel.
-    pub async fn receive(&self, message: InboundMessage, kind: ChatKind) -> Result<Admission, TestkitError> {
+    pub async fn receive(&self, message: InboundMessage, arrival: &Arrival) -> Result<Admission, TestkitError> {
         let context = self.record.wait_for("a running channel", |record| record.context.clone()).await?;
         context.progress.alive();
-        Ok(context.intake.deliver(message, kind).await)
+        Ok(context.intake.deliver(message, arrival).await)
     }
 
     /// Every part taken so far, in order.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use nanobot_channel::{
-    AccessDecision, ChannelContext, ChannelError, ChannelName, ChatId, ChatKind, InboundMessage, Sent,
+    AccessDecision, Arrival, ChannelContext, ChannelError, ChannelName, ChatId, InboundMessage, Sent,
 };
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
@@ -94,10 +94,11 @@ impl Link {
     async fn receive(&mut self, id: &str, sender: &str, text: String) -> Result<(), ChannelError> {
         let message =
             InboundMessage { id: Some(id.into()), ..InboundMessage::text(self.channel.clone(), sender, sender, text) };
+        let arrival = Arrival::direct();
         // First of all: nobody who may not talk shall notice anything.
-        match self.context.access.check(&message.sender_id, &message.chat_id, ChatKind::Direct).await {
+        match self.context.access.check(&message.sender_id, &message.chat_id, &arrival).await {
             AccessDecision::Allowed => {
-                let admission = self.context.intake.deliver(message, ChatKind::Direct).await;
+                let admission = self.context.intake.deliver(message, &arrival).await;
                 // Without an acknowledgement the relay offers the message again.
                 if admission.acknowledges() { self.write(&ToRelay::Ack { ack: id }).await } else { Ok(()) }
             }

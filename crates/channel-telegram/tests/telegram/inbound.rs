@@ -1,6 +1,6 @@
 //! Messages of people.
 
-use nanobot_channel::{Admission, ChatKind, DeliveryContext, InboundMessage, MediaRef, MessageId, SessionKey};
+use nanobot_channel::{Admission, Arrival, DeliveryContext, InboundMessage, MediaRef, MessageId, SessionKey};
 use nanobot_testkit::TelegramFake;
 use nanobot_testkit::telegram::{BOT_ID, BOT_USERNAME, Fault, FileKind, Incoming, Person};
 use serde_json::json;
@@ -36,7 +36,7 @@ async fn a_private_message_arrives_whole() {
     });
     expected.metadata = metadata.as_object().unwrap().clone();
     assert_eq!(message, expected);
-    assert_eq!(running.assistant.seen().arrived[0].1, ChatKind::Direct);
+    assert_eq!(running.assistant.seen().arrived[0].1, Arrival::direct());
     let nameless = Person { id: 8, first_name: "Bo".to_owned(), username: None };
     let arrived = arrivals(&running, [Incoming::private(&nameless, "hi")]).await;
     assert_eq!(arrived[0].sender_id, "8".into());
@@ -108,7 +108,7 @@ async fn groups_may_be_open_and_may_be_listed() {
     let messages = [Incoming::group(-42, &ann(), "listed"), Incoming::group(-43, &ann(), "/new")];
     let contents: Vec<_> = arrivals(&running, messages).await.into_iter().map(|message| message.content).collect();
     assert_eq!(contents, ["listed"]);
-    assert_eq!(running.assistant.seen().arrived[0].1, ChatKind::Group);
+    assert_eq!(running.assistant.seen().arrived[0].1, Arrival::group(true));
     running.stop().await;
 }
 

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nanobot_channel::{
-    Access, AccessDecision, Admission, CancellationToken, Channel, ChannelContext, ChannelError, ChannelFactory as _,
-    ChannelName, ChatId, ChatKind, CommandInfo, InboundMessage, Intake, MediaError, MediaRef, MediaStore, OutboundKey,
-    OutboundKind, OutboundMessage, OutboundPart, Progress, RawConfig, SenderId, TaskTracker, Value, async_trait,
+    Access, AccessDecision, Admission, Arrival, CancellationToken, Channel, ChannelContext, ChannelError,
+    ChannelFactory as _, ChannelName, ChatId, CommandInfo, InboundMessage, Intake, MediaError, MediaRef, MediaStore,
+    OutboundKey, OutboundKind, OutboundMessage, OutboundPart, Progress, RawConfig, SenderId, TaskTracker, Value,
+    async_trait,
 };
 use nanobot_channel_telegram::TelegramFactory;
 use nanobot_testkit::telegram::{Person, TOKEN};
@@ -50,7 +51,7 @@ pub(crate) fn channel(fake: &TelegramFake, keys: &Value) -> Arc<dyn Channel> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) asked: Vec<SenderId>,
-    pub(crate) arrived: Vec<(InboundMessage, ChatKind)>,
+    pub(crate) arrived: Vec<(InboundMessage, Arrival)>,
     pub(crate) kept: Vec<(String, String, Option<String>, Vec<u8>)>,
     pub(crate) alive: usize,
     pub(crate) degraded: Vec<String>,
@@ -91,7 +92,7 @@ impl Assistant {
 
 #[async_trait]
 impl Access for Assistant {
-    async fn check(&self, sender: &SenderId, _chat: &ChatId, _kind: ChatKind) -> AccessDecision {
+    async fn check(&self, sender: &SenderId, _chat: &ChatId, _arrival: &Arrival) -> AccessDecision {
         self.0.send_modify(|seen| seen.asked.push(sender.clone()));
         if !sender.as_str().starts_with("66") {
             return AccessDecision::Allowed;
@@ -102,10 +103,10 @@ impl Access for Assistant {
 
 #[async_trait]
 impl Intake for Assistant {
-    async fn deliver(&self, message: InboundMessage, kind: ChatKind) -> Admission {
+    async fn deliver(&self, message: InboundMessage, arrival: &Arrival) -> Admission {
         let mut answer = Admission::Accepted;
         self.0.send_modify(|seen| {
-            seen.arrived.push((message, kind));
+            seen.arrived.push((message, arrival.clone()));
             answer = seen.admissions.pop_front().unwrap_or(Admission::Accepted);
         });
         answer
@@ -166,6 +167,7 @@ impl Running {
             intake: Arc::<Assistant>::clone(&assistant),
             progress: Arc::<Assistant>::clone(&assistant),
             media: Arc::<Assistant>::clone(&assistant),
+            transcriber: None,
             commands: Arc::new(COMMANDS),
             tasks: tasks.clone(),
             cancel: cancel.clone(),

@@ -182,7 +182,7 @@ proptest! {
                 prop_assert!(measure.of(&part.plain) <= limit, "{:?} > {limit}", part.plain);
             }
             match dialect {
-                Dialect::Plain => prop_assert_eq!(without_blank(&parts), without_blank(&whole)),
+                Dialect::Plain | Dialect::Discord | Dialect::SlackMrkdwn | Dialect::EmailHtml => prop_assert_eq!(without_blank(&parts), without_blank(&whole)),
                 Dialect::TelegramHtml => {
                     let text = |parts: &[RenderedPart]| -> String {
                         parts.iter().map(|part| strip_tags(&part.text)).collect::<String>()

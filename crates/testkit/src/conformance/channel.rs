@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use nanobot_channel::{
-    Access, AccessDecision, Admission, CancellationToken, Channel, ChannelContext, ChannelError, ChatId, ChatKind,
+    Access, AccessDecision, Admission, Arrival, CancellationToken, Channel, ChannelContext, ChannelError, ChatId,
     InboundMessage, Intake, MediaError, MediaRef, MediaStore, OutboundKey, OutboundKind, OutboundMessage, OutboundPart,
     Progress, SenderId, TaskTracker, async_trait,
 };
@@ -180,6 +180,7 @@ impl<H: ChannelHarness> Running<H> {
             intake: Arc::<Played>::clone(&played),
             progress: Arc::<Played>::clone(&played),
             media: played,
+            transcriber: None,
             commands: Arc::default(),
             tasks: tasks.clone(),
             cancel: cancel.clone(),
@@ -231,7 +232,7 @@ struct Played {
 
 #[async_trait]
 impl Access for Played {
-    async fn check(&self, sender: &SenderId, _chat: &ChatId, _kind: ChatKind) -> AccessDecision {
+    async fn check(&self, sender: &SenderId, _chat: &ChatId, _arrival: &Arrival) -> AccessDecision {
         if self.stage.read(|stage| stage.is_friend(sender)) {
             return AccessDecision::Allowed;
         }
@@ -242,7 +243,7 @@ impl Access for Played {
 
 #[async_trait]
 impl Intake for Played {
-    async fn deliver(&self, message: InboundMessage, _kind: ChatKind) -> Admission {
+    async fn deliver(&self, message: InboundMessage, _arrival: &Arrival) -> Admission {
         if !self.stage.read(|stage| stage.is_friend(&message.sender_id)) {
             return Admission::NotAllowed;
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
 use nanobot_channel::{
-    Access, AccessDecision, Admission, CancellationToken, Channel as _, ChannelContext, ChannelError, ChatId, ChatKind,
+    Access, AccessDecision, Admission, Arrival, CancellationToken, Channel as _, ChannelContext, ChannelError, ChatId,
     InboundMessage, Intake, MediaError, MediaRef, MediaStore, OutboundKey, OutboundKind, OutboundMessage, OutboundPart,
     Progress, SenderId, TaskTracker, async_trait,
 };
@@ -123,14 +123,14 @@ struct Open;
 
 #[async_trait]
 impl Access for Open {
-    async fn check(&self, _sender: &SenderId, _chat: &ChatId, _kind: ChatKind) -> AccessDecision {
+    async fn check(&self, _sender: &SenderId, _chat: &ChatId, _arrival: &Arrival) -> AccessDecision {
         AccessDecision::Allowed
     }
 }
 
 #[async_trait]
 impl Intake for Open {
-    async fn deliver(&self, _message: InboundMessage, _kind: ChatKind) -> Admission {
+    async fn deliver(&self, _message: InboundMessage, _arrival: &Arrival) -> Admission {
         Admission::Accepted
     }
 }
@@ -158,6 +158,7 @@ fn context(cancel: &CancellationToken) -> ChannelContext {
         intake: open.clone(),
         progress: open.clone(),
         media: open,
+        transcriber: None,
         commands: Arc::default(),
         tasks: TaskTracker::new(),
         cancel: cancel.clone(),
@@ -176,7 +177,7 @@ async fn the_recording_channel_runs_receives_and_crashes() {
     let cancel = CancellationToken::new();
     let message = InboundMessage::text("test", "1", "2", "hi");
     let (ended, admission) = tokio::join!(channel.run(context(&cancel)), async {
-        let admission = channel.receive(message, ChatKind::Direct).await.unwrap();
+        let admission = channel.receive(message, &Arrival::direct()).await.unwrap();
         cancel.cancel();
         admission
     });
