@@ -2,10 +2,15 @@
 
 use std::sync::Arc;
 
-use nanobot_channel::{Channel, ChannelError, ChannelFactory, ChannelName, RawConfig, Value};
+use nanobot_channel::{Channel, ChannelError, ChannelFactory, ChannelName, Credential, RawConfig, Value};
 use serde_json::json;
 
 use crate::{TelegramChannel, TelegramConfig};
+
+const CREDENTIALS: &[Credential] = &[Credential::token(
+    "token",
+    "the bot's token, which @BotFather on Telegram gives for /newbot, or /token for a bot that exists",
+)];
 
 /// Makes [`TelegramChannel`]s.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,6 +37,10 @@ impl ChannelFactory for TelegramFactory {
             "pollTimeout": config.poll_timeout,
             "requestTimeout": config.request_timeout,
         })
+    }
+
+    fn credentials(&self) -> &'static [Credential] {
+        CREDENTIALS
     }
 
     fn create(&self, name: ChannelName, config: &RawConfig) -> Result<Arc<dyn Channel>, ChannelError> {

@@ -16,6 +16,9 @@ pub enum ChannelError {
     /// The platform does not accept the credentials.
     #[error("the platform refuses the credentials: {0}")]
     Auth(String),
+    /// Somebody else receives with the same credentials, and the platform serves one at a time.
+    #[error("somebody else receives with these credentials: {0}")]
+    Conflict(String),
     /// Too many requests.
     #[error("rate limited for {} ms", retry_after.as_millis())]
     RateLimited {
@@ -59,7 +62,7 @@ impl ChannelError {
     pub fn recovery(&self) -> SendRecovery {
         match self {
             Self::RateLimited { retry_after } => SendRecovery::Retry { after: Some(*retry_after) },
-            Self::Unavailable(_) => SendRecovery::Retry { after: None },
+            Self::Unavailable(_) | Self::Conflict(_) => SendRecovery::Retry { after: None },
             Self::Ambiguous(_) => SendRecovery::Uncertain,
             Self::Config { .. } | Self::Auth(_) | Self::NotFound(_) | Self::TooLarge(_) | Self::Refused(_) => {
                 SendRecovery::GiveUp
@@ -67,7 +70,8 @@ impl ChannelError {
         }
     }
 
-    /// Whether starting the channel again cannot help until somebody changes the configuration.
+    /// Whether starting the channel again cannot help until somebody changes the configuration, or
+    /// something at the platform. It is tried again rarely.
     #[must_use]
     pub fn is_permanent(&self) -> bool {
         matches!(self, Self::Config { .. } | Self::Auth(_))

@@ -103,6 +103,46 @@ impl std::fmt::Debug for RawConfig {
     }
 }
 
+/// What a person gets from a platform and writes into a channel's section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Credential {
+    /// The key of the section (`token`).
+    pub key: &'static str,
+    /// What it is called, and where a person gets it: one line.
+    pub about: &'static str,
+    /// It is not to be shown.
+    pub is_secret: bool,
+    /// It says, with all others that do, on whose behalf messages are received: only one program at
+    /// a time may receive with it.
+    pub is_identity: bool,
+}
+
+impl Credential {
+    /// A secret by which the platform knows who receives, such as a bot's token.
+    #[must_use]
+    pub const fn token(key: &'static str, about: &'static str) -> Self {
+        Self { key, about, is_secret: true, is_identity: true }
+    }
+
+    /// A secret that says nothing about who receives.
+    #[must_use]
+    pub const fn secret(key: &'static str, about: &'static str) -> Self {
+        Self { key, about, is_secret: true, is_identity: false }
+    }
+
+    /// A name by which the platform knows who receives, such as a mailbox.
+    #[must_use]
+    pub const fn account(key: &'static str, about: &'static str) -> Self {
+        Self { key, about, is_secret: false, is_identity: true }
+    }
+
+    /// Something else that has to be known, such as the name of a server.
+    #[must_use]
+    pub const fn detail(key: &'static str, about: &'static str) -> Self {
+        Self { key, about, is_secret: false, is_identity: false }
+    }
+}
+
 /// Makes channels of one platform.
 pub trait ChannelFactory: Send + Sync + std::fmt::Debug {
     /// The platform (`telegram`), which is also the default name of an instance.
@@ -110,6 +150,12 @@ pub trait ChannelFactory: Send + Sync + std::fmt::Debug {
 
     /// The section a new configuration gets: every key with its default, `enabled` false.
     fn default_config(&self) -> Value;
+
+    /// What `nanobot channels login` asks a person for, in that order; empty where nothing is
+    /// needed. Two channels with the same [identity](Credential::is_identity) never run at a time.
+    fn credentials(&self) -> &'static [Credential] {
+        &[]
+    }
 
     /// Makes an instance. Does no I/O: what needs the network happens in [`Channel::run`].
     ///
