@@ -9,12 +9,12 @@ use teloxide::types::{ChatKind as TelegramChatKind, Message, MessageKind, Public
 use crate::address::{BotIdentity, Command, utf16_head};
 use crate::attachment::Attachment;
 use crate::channel::TelegramChannel;
-use crate::config::GroupPolicy;
 
 /// How much of a message that is replied to is repeated, in UTF-16 units.
 const QUOTE_LIMIT: usize = 4000;
 
-/// A message that is for the assistant, if its sender may talk; nothing was fetched for it yet.
+/// A message that is for the assistant, if [`nanobot_channel::Access`] says so; nothing was fetched
+/// for it yet.
 #[derive(Debug)]
 pub(crate) struct Candidate<'a> {
     /// One message, or those of an album.
@@ -29,8 +29,8 @@ pub(crate) struct Candidate<'a> {
 }
 
 impl TelegramChannel {
-    /// Judges by what the message itself says: who wrote it, where, and to whom. `None` when it is
-    /// not for the assistant.
+    /// Reads from the message itself who wrote it, where, and whether it means the assistant. `None`
+    /// when no person wrote it, or it is a command for another bot.
     pub(crate) fn candidate<'a>(&self, bot: &BotIdentity, messages: &'a [Message]) -> Option<Candidate<'a>> {
         let first = messages.first()?;
         let user = first.from.as_ref().filter(|user| !user.is_bot)?;
@@ -51,20 +51,10 @@ impl TelegramChannel {
                 }
             });
         }
-        if kind == ChatKind::Group {
-            let id = first.chat.id.0;
-            if self.config.group_allow_from.as_ref().is_some_and(|groups| !groups.contains(id)) {
-                tracing::debug!(channel = %self.name, chat = id, "a message of a group that is not allowed");
-                return None;
-            }
-        }
         let arrival = match kind {
             ChatKind::Direct => Arrival::direct(),
             ChatKind::Group => Arrival::group(is_command || messages.iter().any(|message| bot.is_meant_by(message))),
         };
-        if self.config.group_policy == GroupPolicy::Mention && !arrival.addressed {
-            return None;
-        }
         Some(Candidate {
             messages,
             first,

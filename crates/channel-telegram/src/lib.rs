@@ -26,6 +26,6 @@ mod secret;
 mod upload;
 
 pub use channel::TelegramChannel;
-pub use config::{ChatList, GroupPolicy, TelegramConfig};
+pub use config::TelegramConfig;
 pub use factory::TelegramFactory;
 pub use secret::Secret;

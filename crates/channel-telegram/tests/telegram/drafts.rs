@@ -180,7 +180,7 @@ async fn without_a_running_channel_there_is_no_draft() {
 
 #[tokio::test]
 async fn a_draft_is_written_in_its_topic() {
-    let running = Running::start(json!({"groupPolicy": "open"})).await;
+    let running = Running::start(json!({})).await;
     running.fake.push(Incoming::group(GROUP, &ann(), "hello").in_topic(5));
     let inbound = running.assistant.message(1).await;
     delta(running.channel.as_ref(), &inbound, "s", "begun").await;

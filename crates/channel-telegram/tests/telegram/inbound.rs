@@ -45,7 +45,7 @@ async fn a_private_message_arrives_whole() {
 
 #[tokio::test]
 async fn a_topic_is_a_session_and_a_place_of_its_own() {
-    let running = Running::start(json!({"groupPolicy": "open"})).await;
+    let running = Running::start(json!({})).await;
     let group = |text: &str| Incoming::group(GROUP, &ann(), text);
     let arrived = arrivals(&running, [group("in a topic").in_topic(5), group("in no topic")]).await;
     let keys: Vec<SessionKey> = arrived.iter().map(InboundMessage::session_key).collect();
@@ -63,7 +63,7 @@ async fn a_topic_is_a_session_and_a_place_of_its_own() {
 }
 
 #[tokio::test]
-async fn in_groups_only_what_means_the_bot_arrives() {
+async fn in_groups_it_is_told_what_means_the_bot() {
     let running = Running::start(json!({})).await;
     let group = |text: &str| Incoming::group(GROUP, &ann(), text);
     let bot_s = {
@@ -77,38 +77,31 @@ async fn in_groups_only_what_means_the_bot_arrives() {
         json!({"type": "text_mention", "offset": 0, "length": 4, "user": user})
     };
     let table = [
-        (group("just talking"), false),
-        (group(&format!("😀 @{BOT_USERNAME} after an emoji")), true),
-        (group(&format!("hi @{}!", BOT_USERNAME.to_uppercase())), true),
-        (group("@another_bot hi"), false),
-        (group(&format!("mail me@{BOT_USERNAME}.test")), true),
-        (group(&format!("@{BOT_USERNAME}2 hi")), false),
-        (group("nano, hi").with_entity(text_mention(BOT_ID)), true),
-        (group("nano, ho").with_entity(text_mention(5)), false),
-        (group("an answer").replying_to(bot_s), true),
-        (group("an answer to a person").replying_to(person_s), false),
-        (group("/new"), true),
-        (group(&format!("/stop@{BOT_USERNAME}")), true),
-        (group("/new@another_bot"), false),
-        (group("/unknown"), false),
-        (group(&format!("see @{BOT_USERNAME}")).with_file(FileKind::Document, "a.txt", "text/plain", "a"), true),
-        (group("not for you").with_file(FileKind::Document, "a.txt", "text/plain", "a"), false),
+        (group("just talking"), Some(false)),
+        (group(&format!("😀 @{BOT_USERNAME} after an emoji")), Some(true)),
+        (group(&format!("hi @{}!", BOT_USERNAME.to_uppercase())), Some(true)),
+        (group("@another_bot hi"), Some(false)),
+        (group(&format!("mail me@{BOT_USERNAME}.test")), Some(true)),
+        (group(&format!("@{BOT_USERNAME}2 hi")), Some(false)),
+        (group("nano, hi").with_entity(text_mention(BOT_ID)), Some(true)),
+        (group("nano, ho").with_entity(text_mention(5)), Some(false)),
+        (group("an answer").replying_to(bot_s), Some(true)),
+        (group("an answer to a person").replying_to(person_s), Some(false)),
+        (group("/new"), Some(true)),
+        (group(&format!("/stop@{BOT_USERNAME}")), Some(true)),
+        (group("/new@another_bot"), None),
+        (group("/unknown"), Some(false)),
+        (group(&format!("see @{BOT_USERNAME}")).with_file(FileKind::Document, "a.txt", "text/plain", "a"), Some(true)),
+        (group("not for you").with_file(FileKind::Document, "a.txt", "text/plain", "a"), Some(false)),
     ];
-    for (incoming, arrives) in table {
+    for (incoming, addressed) in table {
         let shown = format!("{incoming:?}");
-        assert_eq!(arrivals(&running, [incoming]).await.len(), usize::from(arrives), "{shown}");
+        let before = running.assistant.seen().arrived.len();
+        arrivals(&running, [incoming]).await;
+        let arrival = running.assistant.seen().arrived.into_iter().nth(before).unwrap().1;
+        let expected = addressed.map(Arrival::group).unwrap_or_else(Arrival::direct);
+        assert_eq!(arrival, expected, "{shown}");
     }
-    assert_eq!(running.assistant.seen().kept.len(), 1, "what is not for the bot is not fetched");
-    running.stop().await;
-}
-
-#[tokio::test]
-async fn groups_may_be_open_and_may_be_listed() {
-    let running = Running::start(json!({"groupPolicy": "open", "groupAllowFrom": [-42]})).await;
-    let messages = [Incoming::group(-42, &ann(), "listed"), Incoming::group(-43, &ann(), "/new")];
-    let contents: Vec<_> = arrivals(&running, messages).await.into_iter().map(|message| message.content).collect();
-    assert_eq!(contents, ["listed"]);
-    assert_eq!(running.assistant.seen().arrived[0].1, Arrival::group(true));
     running.stop().await;
 }
 
@@ -124,7 +117,7 @@ async fn commands_arrive_without_the_bot_s_name() {
 
 #[tokio::test]
 async fn strangers_are_silently_ignored_or_asked_in_private() {
-    let running = Running::start(json!({"groupPolicy": "open"})).await;
+    let running = Running::start(json!({})).await;
     let file = |incoming: Incoming| incoming.with_file(FileKind::Photo, "a.jpg", "image/jpeg", "JPEG");
     let messages = [
         Incoming::private(&mallory(), "let me in"),

@@ -181,7 +181,7 @@ async fn no_answer_in_time_is_of_unknown_outcome() {
 
 #[tokio::test]
 async fn typing_is_shown_in_the_topic() {
-    let running = Running::start(json!({"groupPolicy": "open"})).await;
+    let running = Running::start(json!({})).await;
     running.fake.push(Incoming::group(GROUP, &ann(), "hello").in_topic(5));
     let inbound = running.assistant.message(1).await;
     let typing = running.channel.typing().unwrap();
