@@ -22,7 +22,7 @@ pub enum HealthState {
         /// Since when it has not been well.
         since: Timestamp,
     },
-    /// It is not running and will not until somebody changes the configuration.
+    /// It does not run until somebody changes something; that is looked for rarely.
     Failed {
         /// What is wrong.
         why: String,
@@ -59,6 +59,24 @@ impl Health {
             }
             changed
         });
+    }
+
+    /// It receives. Returns what it was before, if that was something else.
+    pub(crate) fn running(&self, name: &ChannelName) -> Option<HealthState> {
+        let mut before = None;
+        self.map.send_if_modified(|map| match map.get(name) {
+            Some(HealthState::Running) => false,
+            _ => {
+                before = map.insert(name.clone(), HealthState::Running);
+                true
+            }
+        });
+        before
+    }
+
+    /// There is no such channel any more.
+    pub(crate) fn forget(&self, name: &ChannelName) {
+        self.map.send_if_modified(|map| map.remove(name).is_some());
     }
 
     /// It is not well; since when is kept from the first time on.

@@ -8,15 +8,18 @@
 
 mod access;
 mod aftermath;
+mod claim;
 mod error;
 mod health;
 mod intake;
+mod managed;
 mod manager;
 mod media;
 mod orphans;
 mod outbound;
 mod pause;
 mod registry;
+mod replaceable;
 mod settings;
 mod sticker;
 mod supervisor;
@@ -26,7 +29,8 @@ mod waiting;
 
 pub use error::ChannelsError;
 pub use health::{Health, HealthMap, HealthState};
-pub use manager::{ChannelManager, ChannelManagerParts, ManagedChannel, MediaSettings};
+pub use managed::ManagedChannel;
+pub use manager::{ChannelManager, ChannelManagerParts, MediaSettings};
 pub use media::FileMediaStore;
 pub use registry::ChannelRegistry;
 pub use settings::{AllowFrom, ChannelSettings, DeliverySettings, UncertainPolicy};

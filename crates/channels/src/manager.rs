@@ -1,46 +1,31 @@
 //! Runs all channels: a supervisor and an outbound worker for each.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nanobot_bus::{Bus, Ledger};
 use nanobot_channel::{Access, Channel, ChannelName, CommandInfo, Transcriber};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::access::AllowList;
 use crate::health::{Health, HealthState};
 use crate::intake::LedgerIntake;
+use crate::managed::ManagedChannel;
 use crate::orphans::Orphans;
 use crate::outbound::OutboundWorker;
+use crate::replaceable::Replaceable;
 use crate::supervisor::Supervisor;
 use crate::typing::TypingKeeper;
 use crate::waiting::Waiting;
-use crate::{ChannelSettings, ChannelsError, FileMediaStore, Stickers};
+use crate::{ChannelsError, FileMediaStore, Stickers};
 
 /// How long tasks have to end after they were told to.
 const END_WITHIN: Duration = Duration::from_secs(3);
-
-/// A channel and its settings.
-#[derive(Clone, Debug)]
-pub struct ManagedChannel {
-    /// The channel.
-    pub channel: Arc<dyn Channel>,
-    /// Its settings. A new value counts from the next message on.
-    pub settings: watch::Receiver<ChannelSettings>,
-}
-
-impl ManagedChannel {
-    /// A channel whose settings stay as they are.
-    #[must_use]
-    pub fn fixed(channel: Arc<dyn Channel>, settings: ChannelSettings) -> Self {
-        // A receiver keeps the last value when its sender is gone.
-        Self { channel, settings: watch::channel(settings).1 }
-    }
-}
 
 /// Where files that come with messages are kept.
 #[derive(Clone, Debug)]
@@ -87,12 +72,35 @@ pub struct ChannelManagerParts {
 /// The channels, running.
 #[derive(Debug)]
 pub struct ChannelManager {
+    shared: Shared,
     health: Health,
+    running: Mutex<BTreeMap<ChannelName, Running>>,
+    /// The names of those, of one that is just being replaced, and of those that could not be made.
+    names: watch::Sender<BTreeSet<ChannelName>>,
     intake_closed: CancellationToken,
     flush: CancellationToken,
     cancel: CancellationToken,
     workers: TaskTracker,
     receivers: TaskTracker,
+}
+
+/// What all channels are run with.
+#[derive(Debug)]
+struct Shared {
+    bus: Arc<dyn Bus>,
+    media: MediaSettings,
+    stickers: Stickers,
+    transcriber: Option<Arc<dyn Transcriber>>,
+    commands: Arc<[CommandInfo]>,
+    tasks: TaskTracker,
+}
+
+/// A channel that runs.
+#[derive(Debug)]
+struct Running {
+    cancel: CancellationToken,
+    worker: JoinHandle<()>,
+    receiver: JoinHandle<()>,
 }
 
 impl ChannelManager {
@@ -103,12 +111,23 @@ impl ChannelManager {
     pub fn start(parts: &ChannelManagerParts) -> Result<Self, ChannelsError> {
         let mut names = BTreeSet::new();
         for managed in &parts.channels {
-            if !names.insert(managed.channel.name().clone()) {
-                return Err(ChannelsError::DuplicateName { name: managed.channel.name().clone() });
+            if !names.insert(managed.name().clone()) {
+                return Err(ChannelsError::DuplicateName { name: managed.name().clone() });
             }
         }
+        let refused = parts.refused.iter().map(|(name, _)| name.clone());
         let manager = Self {
+            shared: Shared {
+                bus: Arc::clone(&parts.bus),
+                media: parts.media.clone(),
+                stickers: parts.stickers.clone(),
+                transcriber: parts.transcriber.clone(),
+                commands: Arc::clone(&parts.commands),
+                tasks: parts.tasks.clone(),
+            },
             health: Health::default(),
+            running: Mutex::default(),
+            names: watch::channel(names.into_iter().chain(refused).collect()).0,
             intake_closed: parts.cancel.child_token(),
             flush: CancellationToken::new(),
             cancel: parts.cancel.child_token(),
@@ -119,56 +138,103 @@ impl ChannelManager {
             manager.health.set(name, HealthState::Failed { why: why.clone() });
         }
         for managed in &parts.channels {
-            manager.start_channel(parts, managed);
+            manager.start_channel(managed);
         }
         let orphans = Orphans {
             bus: Arc::clone(&parts.bus),
             ledger: Arc::clone(&parts.ledger),
-            channels: names,
+            channels: manager.names.subscribe(),
             cancel: manager.cancel.clone(),
         };
         manager.receivers.spawn(parts.tasks.track_future(orphans.run()));
         Ok(manager)
     }
 
-    fn start_channel(&self, parts: &ChannelManagerParts, managed: &ManagedChannel) {
-        let ManagedChannel { channel, settings } = managed;
-        let name = channel.name().clone();
+    fn start_channel(&self, managed: &ManagedChannel) {
+        let (shared, settings) = (&self.shared, &managed.settings);
+        let name = managed.name().clone();
+        let cancel = self.cancel.child_token();
+        let channel = Arc::new(Replaceable::new(Arc::clone(&managed.channel), managed.remake.clone()));
         let access = AllowList::new(name.clone(), settings.clone());
         access.announce();
         let access: Arc<dyn Access> = Arc::new(access);
-        let typing = TypingKeeper::new(Arc::clone(channel), self.cancel.clone(), parts.tasks.clone());
+        let typing = TypingKeeper::new(Arc::clone(&channel) as Arc<dyn Channel>, cancel.clone(), shared.tasks.clone());
         let worker = OutboundWorker {
-            channel: Arc::clone(channel),
+            channel: Arc::clone(&channel) as Arc<dyn Channel>,
             settings: settings.clone(),
-            bus: Arc::clone(&parts.bus),
+            bus: Arc::clone(&shared.bus),
             typing: typing.clone(),
             flush: self.flush.clone(),
-            cancel: self.cancel.clone(),
+            cancel: cancel.clone(),
             waiting: Waiting::default(),
-            stickers: parts.stickers.clone(),
+            stickers: shared.stickers.clone(),
         };
-        self.workers.spawn(parts.tasks.track_future(worker.run()));
+        let worker = self.workers.spawn(shared.tasks.track_future(worker.run()));
         let intake = LedgerIntake {
             channel: name.clone(),
             access: Arc::clone(&access),
-            bus: Arc::clone(&parts.bus),
+            bus: Arc::clone(&shared.bus),
             typing,
             closed: self.intake_closed.clone(),
         };
         let supervisor = Supervisor {
-            channel: Arc::clone(channel),
+            channel,
             settings: settings.clone(),
+            claim: managed.claim.clone(),
             access,
             intake: Arc::new(intake),
-            media: Arc::new(FileMediaStore::new(&parts.media.root, &name, parts.media.limit)),
-            transcriber: parts.transcriber.clone(),
-            commands: Arc::clone(&parts.commands),
+            media: Arc::new(FileMediaStore::new(&shared.media.root, &name, shared.media.limit)),
+            transcriber: shared.transcriber.clone(),
+            commands: Arc::clone(&shared.commands),
             health: self.health.clone(),
-            cancel: self.cancel.clone(),
-            tasks: parts.tasks.clone(),
+            cancel: cancel.clone(),
+            tasks: shared.tasks.clone(),
         };
-        self.receivers.spawn(parts.tasks.track_future(supervisor.run()));
+        let receiver = self.receivers.spawn(shared.tasks.track_future(supervisor.run()));
+        self.names.send_if_modified(|names| names.insert(name.clone()));
+        self.running().insert(name, Running { cancel, worker, receiver });
+    }
+
+    fn running(&self) -> MutexGuard<'_, BTreeMap<ChannelName, Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts a channel; one of the same name is stopped first. What waits in the ledger for that
+    /// name waits for the new one. Does nothing while everything stops. One call at a time.
+    pub async fn put(&self, managed: &ManagedChannel) {
+        self.end(managed.name()).await;
+        if !self.is_ending() {
+            self.start_channel(managed);
+        }
+    }
+
+    /// Stops a channel and forgets it. What waits in the ledger for it fails within a minute.
+    pub async fn remove(&self, name: &ChannelName) {
+        self.end(name).await;
+        self.names.send_if_modified(|names| names.remove(name));
+        self.health.forget(name);
+    }
+
+    /// Shows a channel as failed that cannot be made any more. What ran under its name is stopped;
+    /// what waits in the ledger for it stays there.
+    pub async fn refuse(&self, name: &ChannelName, why: String) {
+        self.end(name).await;
+        self.names.send_if_modified(|names| names.insert(name.clone()));
+        self.health.set(name, HealthState::Failed { why });
+    }
+
+    /// Stops one channel: the part that is being sent has its time, as when everything stops.
+    async fn end(&self, name: &ChannelName) {
+        let Some(running) = self.running().remove(name) else { return };
+        running.cancel.cancel();
+        let ended = async { tokio::join!(running.worker, running.receiver) };
+        if tokio::time::timeout(END_WITHIN, ended).await.is_err() {
+            tracing::warn!(channel = %name, "the channel does not end; it is left behind");
+        }
+    }
+
+    fn is_ending(&self) -> bool {
+        self.cancel.is_cancelled() || self.intake_closed.is_cancelled() || self.flush.is_cancelled()
     }
 
     /// How the channels are.

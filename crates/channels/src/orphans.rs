@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use nanobot_bus::{Bus, BusError, Ledger, LedgerFilter, Queue, Settle};
 use nanobot_channel::ChannelName;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// How often the ledger is looked through.
@@ -19,7 +20,8 @@ const EMPTY_AFTER: Duration = Duration::from_millis(100);
 pub(crate) struct Orphans {
     pub(crate) bus: Arc<dyn Bus>,
     pub(crate) ledger: Arc<dyn Ledger>,
-    pub(crate) channels: BTreeSet<ChannelName>,
+    /// Those that run here.
+    pub(crate) channels: watch::Receiver<BTreeSet<ChannelName>>,
     pub(crate) cancel: CancellationToken,
 }
 
@@ -44,12 +46,16 @@ impl Orphans {
             .into_iter()
             .filter_map(|entry| entry.outbound)
             .map(|message| message.channel)
-            .filter(|channel| !self.channels.contains(channel))
+            .filter(|channel| !self.runs(channel))
             .collect();
         for channel in unknown {
             self.fail_all(&channel).await?;
         }
         Ok(())
+    }
+
+    fn runs(&self, channel: &ChannelName) -> bool {
+        self.channels.borrow().contains(channel)
     }
 
     async fn fail_all(&self, channel: &ChannelName) -> Result<(), BusError> {
@@ -59,6 +65,10 @@ impl Orphans {
             other => other?,
         };
         while let Ok(Some(delivery)) = tokio::time::timeout(EMPTY_AFTER, subscription.next()).await {
+            if self.runs(channel) {
+                // It was enabled meanwhile; what is not settled comes back.
+                return Ok(());
+            }
             let key = &delivery.message.key;
             tracing::error!(%channel, %key, "a message goes to a channel that is not configured or not enabled");
             let why = format!("no channel called `{channel}` is configured and enabled here");

@@ -2,13 +2,16 @@
 //!
 //! Decision: a channel is alive when it says so ([`Progress::alive`]), not when its socket is open.
 //! Whatever ends it (an error, a panic, a stall, its own return) starts it anew as a whole after a
-//! pause; only an error that somebody has to repair in the configuration ends the trying.
+//! pause. One that hung or panicked is made anew with all that it holds open. What only a person can
+//! repair is tried once an hour, and said once.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use nanobot_channel::{
-    Access, Channel, ChannelContext, ChannelError, ChannelName, CommandInfo, Intake, MediaStore, Progress, Transcriber,
+    Access, Channel as _, ChannelContext, ChannelError, ChannelName, CommandInfo, Intake, MediaStore, Progress,
+    Transcriber,
 };
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle};
@@ -16,22 +19,35 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::claim::{Claim, Claimed};
 use crate::health::{Health, HealthState};
+use crate::replaceable::Replaceable;
 use crate::{ChannelSettings, pause};
 
 /// The first pause before a restart.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause before a restart.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
-/// A channel that ran for so long was well: its next pause is the first again.
+/// The same where somebody else receives in our place.
+const FIRST_CONFLICT_PAUSE: Duration = Duration::from_secs(30);
+const LONGEST_CONFLICT_PAUSE: Duration = Duration::from_mins(10);
+/// How long it has to go well after a conflict before the channel counts as running.
+const CONFLICT_OVER: Duration = Duration::from_mins(1);
+/// How often something is tried that a person has to repair.
+const PERMANENT_PAUSE: Duration = Duration::from_hours(1);
+/// How often to look whether another program on this computer has stopped receiving.
+const CLAIM_PAUSE: Duration = Duration::from_secs(10);
+/// A channel that was alive for so long was well: its next pause is the first again.
 const STABLE: Duration = Duration::from_mins(1);
 /// How long a channel has to return after it was told to.
 const STOP_WITHIN: Duration = Duration::from_secs(2);
 
 /// What a channel runs with, and how it is watched.
 pub(crate) struct Supervisor {
-    pub(crate) channel: Arc<dyn Channel>,
+    pub(crate) channel: Arc<Replaceable>,
     pub(crate) settings: watch::Receiver<ChannelSettings>,
+    /// The lock that it needs to receive.
+    pub(crate) claim: Option<PathBuf>,
     pub(crate) access: Arc<dyn Access>,
     pub(crate) intake: Arc<dyn Intake>,
     pub(crate) media: Arc<dyn MediaStore>,
@@ -43,53 +59,155 @@ pub(crate) struct Supervisor {
 }
 
 /// How a run ended.
+#[derive(Debug)]
 enum End {
     /// It was told to.
     Cancelled,
-    /// It has to be started again.
-    Down(String),
-    /// Starting it again cannot help.
-    Permanent(String),
+    /// It has to be started again, not before a time if the platform named one.
+    Down { why: String, after: Duration },
+    /// It hung or panicked: it has to be made anew.
+    Broken { why: String },
+    /// Somebody else receives in its place.
+    Conflict { why: String },
+    /// Starting it again cannot help until a person does something.
+    Permanent { why: String },
 }
 
-impl Supervisor {
-    /// Runs the channel until it is cancelled or cannot run.
-    pub(crate) async fn run(self) {
-        let name = self.channel.name().clone();
-        self.health.set(&name, HealthState::Starting);
-        let mut tries = 0;
-        loop {
-            let began = Instant::now();
-            match self.run_once(&name).await {
-                End::Cancelled => return,
-                End::Permanent(why) => {
-                    tracing::error!(channel = %name, why, "the channel cannot run until its configuration is changed");
-                    self.health.set(&name, HealthState::Failed { why });
-                    return;
-                }
-                End::Down(why) => {
-                    tracing::warn!(channel = %name, why, "the channel is down and will be started again");
-                    self.health.degraded(&name, &why);
-                }
-            }
-            if began.elapsed() >= STABLE {
-                tries = 0;
-            }
-            let rest = tokio::time::sleep(pause::growing(FIRST_PAUSE, LONGEST_PAUSE, tries));
-            if self.cancel.run_until_cancelled(rest).await.is_none() {
-                return;
-            }
-            tries = tries.saturating_add(1);
+/// A run that ended.
+#[derive(Debug)]
+struct Run {
+    end: End,
+    /// From its start to its last sign of life.
+    alive_for: Duration,
+}
+
+/// What is remembered from run to run.
+#[derive(Debug, Default)]
+struct Record {
+    tries: u32,
+    conflicts: u32,
+    /// What the operator was told last, until the channel was well again.
+    said: Option<String>,
+    /// When a conflict counts as over.
+    quiet_until: Option<Instant>,
+}
+
+impl Record {
+    /// It ran for a good while before it ended so. Two programs that take turns at one account do
+    /// so too, which makes nothing better.
+    fn was_well(&mut self, end: &End) {
+        self.tries = 0;
+        if !matches!(end, End::Conflict { .. }) {
+            self.conflicts = 0;
+            self.said = None;
         }
     }
 
-    async fn run_once(&self, name: &ChannelName) -> End {
+    /// Whether this is news to the operator.
+    fn is_news(&mut self, why: &str) -> bool {
+        let is_news = self.said.as_deref() != Some(why);
+        self.said = Some(why.to_owned());
+        is_news
+    }
+}
+
+impl Supervisor {
+    /// Runs the channel until it is cancelled.
+    pub(crate) async fn run(self) {
+        let name = self.channel.name().clone();
+        self.health.set(&name, HealthState::Starting);
+        let Some(_claim) = self.cancel.run_until_cancelled(self.claim(&name)).await else { return };
+        let mut record = Record::default();
+        loop {
+            let run = self.run_once(&name, record.quiet_until).await;
+            if run.alive_for >= STABLE {
+                record.was_well(&run.end);
+            }
+            let Some(pause) = self.conclude(&name, run.end, &mut record) else { return };
+            if self.cancel.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Waits until no other program on this computer receives for the same account. `None` where
+    /// nothing has to be claimed, or cannot be.
+    async fn claim(&self, name: &ChannelName) -> Option<Claim> {
+        let path = self.claim.as_deref()?;
+        let owner = format!("process {}", std::process::id());
+        let mut is_known = false;
+        loop {
+            match Claim::take(path, &owner) {
+                Ok(Claimed::Ours(claim)) => return Some(claim),
+                Ok(Claimed::Taken(other)) => {
+                    let why = format!("another gateway on this computer receives with these credentials ({other})");
+                    if !is_known {
+                        tracing::warn!(channel = %name, why, "stop one of the two, or give each an account of its own");
+                    }
+                    is_known = true;
+                    self.health.degraded(name, &why);
+                }
+                Err(error) => {
+                    tracing::debug!(channel = %name, %error, "whether another gateway receives is not known");
+                    return None;
+                }
+            }
+            tokio::time::sleep(CLAIM_PAUSE).await;
+        }
+    }
+
+    /// Says how a run ended, and how long to wait before the next one; `None` after the last.
+    fn conclude(&self, name: &ChannelName, end: End, record: &mut Record) -> Option<Duration> {
+        let (why, after) = match end {
+            End::Cancelled => return None,
+            End::Permanent { why } => {
+                if record.is_news(&why) {
+                    tracing::error!(channel = %name, why, "the channel cannot run until somebody repairs this; it is tried once an hour");
+                }
+                self.health.set(name, HealthState::Failed { why });
+                return Some(pause::growing(PERMANENT_PAUSE, PERMANENT_PAUSE, 0));
+            }
+            End::Conflict { why } => {
+                if record.is_news(&why) {
+                    tracing::warn!(channel = %name, why, "another program receives in this channel's place");
+                }
+                self.health.degraded(name, &why);
+                let pause = pause::growing(FIRST_CONFLICT_PAUSE, LONGEST_CONFLICT_PAUSE, record.conflicts);
+                record.conflicts = record.conflicts.saturating_add(1);
+                record.quiet_until = Some(Instant::now() + pause + CONFLICT_OVER);
+                return Some(pause);
+            }
+            End::Broken { why } => {
+                self.channel.replace();
+                (why, Duration::ZERO)
+            }
+            End::Down { why, after } => (why, after),
+        };
+        if record.is_news(&why) {
+            tracing::warn!(channel = %name, why, "the channel is down and will be started again");
+        } else {
+            tracing::debug!(channel = %name, why, tries = record.tries, "the channel is still down");
+        }
+        self.health.degraded(name, &why);
+        let pause = pause::growing(FIRST_PAUSE, LONGEST_PAUSE, record.tries);
+        record.tries = record.tries.saturating_add(1);
+        Some(pause.max(after))
+    }
+
+    async fn run_once(&self, name: &ChannelName, quiet_until: Option<Instant>) -> Run {
         let cancel = self.cancel.child_token();
         // However this ends, also when it is itself aborted, the channel is told to stop.
         let _stop = cancel.clone().drop_guard();
-        let (alive, mut last) = watch::channel(Instant::now());
+        let began = Instant::now();
+        let (alive, mut last) = watch::channel(began);
         let alive = Arc::new(alive);
-        let progress = Vital { name: name.clone(), health: self.health.clone(), alive: Arc::clone(&alive) };
+        let progress = Vital {
+            name: name.clone(),
+            health: self.health.clone(),
+            alive: Arc::clone(&alive),
+            over: cancel.clone(),
+            quiet_until,
+        };
         let context = ChannelContext {
             access: Arc::clone(&self.access),
             intake: Arc::clone(&self.intake),
@@ -100,9 +218,9 @@ impl Supervisor {
             tasks: self.tasks.clone(),
             cancel: cancel.clone(),
         };
-        let channel = Arc::clone(&self.channel);
+        let channel = self.channel.current();
         let mut task = self.tasks.spawn(async move { channel.run(context).await });
-        loop {
+        let end = loop {
             let within = self.settings.borrow().delivery.alive_within();
             let deadline = *last.borrow_and_update() + within;
             tokio::select! {
@@ -111,28 +229,35 @@ impl Supervisor {
                     if !stopped(&mut task).await {
                         tracing::warn!(channel = %name, "the channel did not stop in time and was ended");
                     }
-                    return End::Cancelled;
+                    break End::Cancelled;
                 }
-                ended = &mut task => return self.judge(ended),
+                ended = &mut task => break self.judge(ended),
                 // `alive` is held above, so this fails never.
                 _ = last.changed() => {}
                 () = tokio::time::sleep_until(deadline) => {
                     cancel.cancel();
                     stopped(&mut task).await;
-                    return End::Down(format!("it gave no sign of life for {} s", within.as_secs()));
+                    break End::Broken { why: format!("it gave no sign of life for {} s", within.as_secs()) };
                 }
             }
-        }
+        };
+        let alive_for = last.borrow().saturating_duration_since(began);
+        Run { end, alive_for }
     }
 
     fn judge(&self, ended: Result<Result<(), ChannelError>, JoinError>) -> End {
+        let down = |why: String| End::Down { why, after: Duration::ZERO };
         match ended {
             _ if self.cancel.is_cancelled() => End::Cancelled,
-            Ok(Ok(())) => End::Down("it ended by itself".to_owned()),
-            Ok(Err(error)) if error.is_permanent() => End::Permanent(error.to_string()),
-            Ok(Err(error)) => End::Down(error.to_string()),
-            Err(error) if error.is_panic() => End::Down("it panicked".to_owned()),
-            Err(_) => End::Down("it was ended from outside".to_owned()),
+            Ok(Ok(())) => down("it ended by itself".to_owned()),
+            Ok(Err(error)) if error.is_permanent() => End::Permanent { why: error.to_string() },
+            Ok(Err(error @ ChannelError::Conflict(_))) => End::Conflict { why: error.to_string() },
+            Ok(Err(error @ ChannelError::RateLimited { retry_after })) => {
+                End::Down { why: error.to_string(), after: retry_after }
+            }
+            Ok(Err(error)) => down(error.to_string()),
+            Err(error) if error.is_panic() => End::Broken { why: "it panicked".to_owned() },
+            Err(_) => End::Broken { why: "it was ended from outside".to_owned() },
         }
     }
 }
@@ -151,15 +276,32 @@ struct Vital {
     name: ChannelName,
     health: Health,
     alive: Arc<watch::Sender<Instant>>,
+    /// Fires when the run is over: what is left of it says nothing about the next one.
+    over: CancellationToken,
+    /// Until then it may be that another program goes on receiving in this one's place.
+    quiet_until: Option<Instant>,
 }
 
 impl Progress for Vital {
     fn alive(&self) {
-        self.alive.send_replace(Instant::now());
-        self.health.set(&self.name, HealthState::Running);
+        if self.over.is_cancelled() {
+            return;
+        }
+        let now = Instant::now();
+        self.alive.send_replace(now);
+        if self.quiet_until.is_some_and(|until| now < until) {
+            return;
+        }
+        if let Some(HealthState::Degraded { since, .. }) = self.health.running(&self.name)
+            && chrono::Local::now().signed_duration_since(since).to_std().is_ok_and(|outage| outage >= STABLE)
+        {
+            tracing::info!(channel = %self.name, "the channel receives again");
+        }
     }
 
     fn degraded(&self, why: &str) {
-        self.health.degraded(&self.name, why);
+        if !self.over.is_cancelled() {
+            self.health.degraded(&self.name, why);
+        }
     }
 }

@@ -47,7 +47,7 @@ fn start_with(bus: MemoryBus, channels: Vec<RecordingChannel>, stickers: Sticker
     let (settings, receiver) = watch::channel(everyone());
     let managed = channels
         .iter()
-        .map(|channel| ManagedChannel { channel: Arc::clone(channel) as Arc<dyn Channel>, settings: receiver.clone() })
+        .map(|channel| ManagedChannel::new(Arc::clone(channel) as Arc<dyn Channel>, receiver.clone()))
         .collect();
     let manager = ChannelManager::start(&ChannelManagerParts {
         bus: Arc::new(bus.clone()),

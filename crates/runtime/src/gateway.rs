@@ -135,7 +135,7 @@ impl Gateway {
             format!("Health: http://{}/health", self.server.address()),
         ];
         lines.extend(self.assistant.created.iter().map(|path| format!("Created {}", path.display())));
-        lines.extend(self.channels.iter().map(|managed| format!("Channel {}: enabled", managed.channel.name())));
+        lines.extend(self.channels.iter().map(|managed| format!("Channel {}: enabled", managed.name())));
         lines.extend(self.refused.iter().map(|(name, why)| format!("Channel {name}: failed ({why})")));
         if self.channels.is_empty() && self.refused.is_empty() {
             lines.push("No channel is enabled: set channels.<name>.enabled to true in the configuration.".to_owned());

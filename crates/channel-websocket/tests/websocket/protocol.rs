@@ -40,7 +40,7 @@ fn gateway_on(bus: MemoryBus, config: WebSocketConfig) -> Gateway {
     let manager = ChannelManager::start(&ChannelManagerParts {
         bus: Arc::new(bus.clone()),
         ledger: Arc::new(bus.clone()),
-        channels: vec![ManagedChannel { channel: Arc::clone(&channel) as Arc<dyn Channel>, settings: receiver }],
+        channels: vec![ManagedChannel::new(Arc::clone(&channel) as Arc<dyn Channel>, receiver)],
         refused: Vec::new(),
         media: MediaSettings::below("unused"),
         stickers: Stickers::in_folder("unused"),

@@ -1,0 +1,128 @@
+//! A channel that can be replaced while others use it.
+//!
+//! Decision: who sends and who shows that somebody types hold this one, and every call of theirs goes
+//! to the channel that is current then. A channel that hangs may hold its own locks for ever, so
+//! running it again is not enough.
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use nanobot_channel::{
+    Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryContext, DeliveryGuarantee, Drafts,
+    OutboundMessage, OutboundPart, Probe, Sent, TextStyle, TurnEnds, Typing, async_trait,
+};
+
+use crate::managed::Remake;
+
+/// The channel that is current.
+pub(crate) struct Replaceable {
+    name: ChannelName,
+    current: RwLock<Arc<dyn Channel>>,
+    remake: Option<Remake>,
+}
+
+impl Replaceable {
+    pub(crate) fn new(channel: Arc<dyn Channel>, remake: Option<Remake>) -> Self {
+        Self { name: channel.name().clone(), current: RwLock::new(channel), remake }
+    }
+
+    /// The channel of now.
+    pub(crate) fn current(&self) -> Arc<dyn Channel> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Makes the channel anew, where that is known how. The old one stays if that fails.
+    pub(crate) fn replace(&self) {
+        let Some(remake) = &self.remake else { return };
+        match remake() {
+            Ok(channel) => *self.current.write().unwrap_or_else(PoisonError::into_inner) = channel,
+            Err(error) => tracing::error!(channel = %self.name, %error, "the channel cannot be made anew"),
+        }
+    }
+}
+
+impl std::fmt::Debug for Replaceable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Replaceable").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// For the moment between asking for an ability and using it, in which a channel may have lost it.
+fn lost() -> ChannelError {
+    ChannelError::Unavailable("the channel has just been replaced".to_owned())
+}
+
+#[async_trait]
+impl Channel for Replaceable {
+    fn name(&self) -> &ChannelName {
+        &self.name
+    }
+
+    async fn run(&self, context: ChannelContext) -> Result<(), ChannelError> {
+        self.current().run(context).await
+    }
+
+    async fn send(&self, part: &OutboundPart) -> Result<Sent, ChannelError> {
+        self.current().send(part).await
+    }
+
+    fn guarantee(&self) -> DeliveryGuarantee {
+        self.current().guarantee()
+    }
+
+    fn text_style(&self) -> TextStyle {
+        self.current().text_style()
+    }
+
+    fn drafts(&self) -> Option<&dyn Drafts> {
+        self.current().drafts().is_some().then_some(self)
+    }
+
+    fn typing(&self) -> Option<&dyn Typing> {
+        self.current().typing().is_some().then_some(self)
+    }
+
+    fn turn_ends(&self) -> Option<&dyn TurnEnds> {
+        self.current().turn_ends().is_some().then_some(self)
+    }
+
+    fn probe(&self) -> Option<&dyn Probe> {
+        self.current().probe().is_some().then_some(self)
+    }
+}
+
+#[async_trait]
+impl Drafts for Replaceable {
+    async fn append(&self, delta: &OutboundMessage) -> Result<(), ChannelError> {
+        self.current().drafts().ok_or_else(lost)?.append(delta).await
+    }
+
+    async fn close(&self, end: &OutboundMessage) -> Result<(), ChannelError> {
+        self.current().drafts().ok_or_else(lost)?.close(end).await
+    }
+}
+
+#[async_trait]
+impl Typing for Replaceable {
+    fn lasts(&self) -> Duration {
+        self.current().typing().map_or(Duration::from_secs(5), Typing::lasts)
+    }
+
+    async fn show(&self, chat: &ChatId, delivery: &DeliveryContext) -> Result<(), ChannelError> {
+        self.current().typing().ok_or_else(lost)?.show(chat, delivery).await
+    }
+}
+
+#[async_trait]
+impl TurnEnds for Replaceable {
+    async fn ended(&self, end: &OutboundMessage) -> Result<(), ChannelError> {
+        self.current().turn_ends().ok_or_else(lost)?.ended(end).await
+    }
+}
+
+#[async_trait]
+impl Probe for Replaceable {
+    async fn probe(&self) -> Result<String, ChannelError> {
+        self.current().probe().ok_or_else(lost)?.probe().await
+    }
+}
