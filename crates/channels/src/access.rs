@@ -1,65 +1,148 @@
 //! Who may talk to the assistant: deny by default, read anew for every message.
 //!
-//! Group rules (mentions, allowed groups) are the channels' own, because only they know what a
-//! mention is. Pairing will answer here, for direct chats.
+//! The [rules](AccessRules) say what a message's origin deserves; this asks them with what is
+//! [written](crate::PairingStore) about approvals, and says what a stranger is told. A person whom
+//! the rules let in costs no look at a file, and neither does one whom no approval could help.
 
-use std::collections::BTreeSet;
+mod notice;
+mod rules;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use nanobot_channel::{Access, AccessDecision, Arrival, ChannelName, ChatId, SenderId, async_trait};
+use chrono::Utc;
+use nanobot_channel::{Access, AccessDecision, Arrival, ChannelName, ChatId, ChatKind, SenderId, async_trait};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
-use crate::{AllowFrom, ChannelSettings};
+use crate::pairing::{Asked, PairingError};
+use crate::{ChannelSettings, PairingStore};
+
+pub use notice::{AccessNotice, Weight};
+pub use rules::{AccessRules, DirectPolicy, DirectRules, GroupPolicy, GroupRule, Verdict};
 
 /// How many strangers are told of in the log, each once.
 const STRANGERS: usize = 256;
+/// How many strangers are remembered as told their code.
+const TOLD: usize = 256;
+/// How long a stranger is not told the same code again.
+const TELL_EVERY: Duration = Duration::from_mins(1);
 
-/// The allow list of one channel.
+/// The door of one channel.
 #[derive(Debug)]
-pub(crate) struct AllowList {
+pub(crate) struct Doorkeeper {
     channel: ChannelName,
     settings: watch::Receiver<ChannelSettings>,
+    pairing: Option<PairingStore>,
     strangers: Mutex<BTreeSet<SenderId>>,
+    told: Mutex<BTreeMap<SenderId, (String, Instant)>>,
+    has_complained: AtomicBool,
 }
 
-impl AllowList {
-    pub(crate) fn new(channel: ChannelName, settings: watch::Receiver<ChannelSettings>) -> Self {
-        Self { channel, settings, strangers: Mutex::default() }
+impl Doorkeeper {
+    pub(crate) fn new(
+        channel: ChannelName,
+        settings: watch::Receiver<ChannelSettings>,
+        pairing: Option<PairingStore>,
+    ) -> Self {
+        let (strangers, told) = (Mutex::default(), Mutex::default());
+        Self { channel, settings, pairing, strangers, told, has_complained: AtomicBool::new(false) }
     }
 
-    /// Tells the operator when the list lets nobody in.
+    /// Tells the operator what is probably not as they think.
     pub(crate) fn announce(&self) {
-        let channel = &self.channel;
-        match &self.settings.borrow().allow_from {
-            AllowFrom::Unset => {
-                tracing::warn!(%channel, "nobody may talk on this channel yet: put ids into its allowFrom");
+        for notice in self.settings.borrow().access.notices(&self.channel) {
+            match notice.weight {
+                Weight::Warning => tracing::warn!(channel = %self.channel, notice = %notice, "look at who may talk"),
+                Weight::Remark => tracing::info!(channel = %self.channel, notice = %notice, "who may talk"),
             }
-            AllowFrom::Listed(ids) if ids.is_empty() => {
-                tracing::warn!(
-                    %channel,
-                    "allowFrom is empty, which means nobody (it once meant everyone, which is [\"*\"] now)"
-                );
-            }
-            AllowFrom::Listed(_) => {}
         }
     }
 
-    /// Names a stranger in the log once, with the id that the list would need.
-    fn tell(&self, sender: &SenderId) {
+    /// Asks what is written about a sender whom an approval lets in, or would.
+    async fn ask_store(&self, sender: &SenderId, verdict: Verdict) -> AccessDecision {
+        let Some(store) = self.pairing.clone() else { return AccessDecision::Denied };
+        let (channel, person) = (self.channel.clone(), sender.clone());
+        let asked = tokio::task::spawn_blocking(move || -> Result<Option<Asked>, PairingError> {
+            match (store.is_approved(&channel, &person), verdict) {
+                (Ok(true), _) => Ok(Some(Asked::Approved)),
+                // Asking puts a damaged file aside.
+                (Ok(false) | Err(PairingError::Damaged { .. }), Verdict::Stranger) => {
+                    store.ask(&channel, &person, Utc::now()).map(Some)
+                }
+                (Ok(false), Verdict::Allowed | Verdict::Denied) => Ok(None),
+                (Err(error), _) => Err(error),
+            }
+        });
+        let error: Box<dyn std::error::Error + Send + Sync> = match asked.await {
+            Ok(Ok(asked)) => return self.decide(sender, asked),
+            Ok(Err(error)) => Box::new(error),
+            Err(error) => Box::new(error),
+        };
+        if !self.has_complained.swap(true, Ordering::Relaxed) {
+            let error: &dyn std::error::Error = &*error;
+            tracing::error!(channel = %self.channel, error, "nobody is let in by pairing until its file can be used");
+        }
+        AccessDecision::Denied
+    }
+
+    fn decide(&self, sender: &SenderId, asked: Option<Asked>) -> AccessDecision {
+        self.has_complained.store(false, Ordering::Relaxed);
+        match asked {
+            Some(Asked::Approved) => AccessDecision::Allowed,
+            Some(Asked::Code(code)) if self.may_tell(sender, &code) => AccessDecision::Ask(told(&code)),
+            Some(Asked::Code(_) | Asked::Full) | None => AccessDecision::Denied,
+        }
+    }
+
+    /// Whether a stranger has not just read this code.
+    fn may_tell(&self, sender: &SenderId, code: &str) -> bool {
+        let now = Instant::now();
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.retain(|_, (_, at)| now.duration_since(*at) < TELL_EVERY);
+        let has_read = told.get(sender).is_some_and(|(known, _)| known == code);
+        if has_read || told.len() >= TOLD {
+            return false;
+        }
+        told.insert(sender.clone(), (code.to_owned(), now));
+        true
+    }
+
+    /// Names a stranger in the log once, with the id that a list would need.
+    fn note(&self, sender: &SenderId, chat: &ChatId) {
         let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
         if strangers.len() < STRANGERS && strangers.insert(sender.clone()) {
-            tracing::info!(channel = %self.channel, %sender, "ignored a stranger: their id is not in allowFrom");
+            tracing::info!(channel = %self.channel, %sender, %chat, "a stranger was not let in");
         }
     }
+}
+
+/// What a stranger reads.
+fn told(code: &str) -> String {
+    format!(
+        "I do not know you yet. Who runs me can let you in with this code within ten minutes: {code}\n\
+         At their computer: nanobot pairing approve {code}\n\
+         Or in their own chat with me here: /pairing approve {code}"
+    )
 }
 
 #[async_trait]
-impl Access for AllowList {
-    async fn check(&self, sender: &SenderId, _chat: &ChatId, _arrival: &Arrival) -> AccessDecision {
-        if self.settings.borrow().allow_from.allows(sender.as_str()) {
+impl Access for Doorkeeper {
+    async fn check(&self, sender: &SenderId, chat: &ChatId, arrival: &Arrival) -> AccessDecision {
+        let judge = |approved| self.settings.borrow().access.judge(sender, chat, arrival, approved);
+        let verdict = judge(false);
+        if verdict == Verdict::Allowed {
             return AccessDecision::Allowed;
         }
-        self.tell(sender);
-        AccessDecision::Denied
+        let decision = match judge(true) {
+            Verdict::Allowed => self.ask_store(sender, verdict).await,
+            Verdict::Denied | Verdict::Stranger => AccessDecision::Denied,
+        };
+        if decision != AccessDecision::Allowed && (arrival.kind == ChatKind::Direct || arrival.addressed) {
+            self.note(sender, chat);
+        }
+        decision
     }
 }

@@ -26,10 +26,12 @@ pub enum ChannelsError {
         name: ChannelName,
     },
     /// A key that every channel has holds the wrong thing.
-    #[error("channels.{name}: a value has the wrong type")]
+    #[error("channels.{name}{}{key} cannot be used", if .key.is_empty() { "" } else { "." })]
     Settings {
         /// The channel.
         name: ChannelName,
+        /// The key; empty where it is not known.
+        key: &'static str,
         /// What is wrong.
         #[source]
         source: serde_json::Error,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use nanobot_channel::{Channel, ChannelError, ChannelName};
 use tokio::sync::watch;
 
-use crate::ChannelSettings;
+use crate::{ChannelSettings, PairingStore};
 
 /// Makes a channel anew.
 pub(crate) type Remake = Arc<dyn Fn() -> Result<Arc<dyn Channel>, ChannelError> + Send + Sync>;
@@ -17,6 +17,7 @@ pub(crate) type Remake = Arc<dyn Fn() -> Result<Arc<dyn Channel>, ChannelError> 
 pub struct ManagedChannel {
     pub(crate) channel: Arc<dyn Channel>,
     pub(crate) settings: watch::Receiver<ChannelSettings>,
+    pub(crate) pairing: Option<PairingStore>,
     pub(crate) remake: Option<Remake>,
     pub(crate) claim: Option<PathBuf>,
 }
@@ -25,7 +26,7 @@ impl ManagedChannel {
     /// A channel whose settings may change: a new value counts from the next message on.
     #[must_use]
     pub fn new(channel: Arc<dyn Channel>, settings: watch::Receiver<ChannelSettings>) -> Self {
-        Self { channel, settings, remake: None, claim: None }
+        Self { channel, settings, pairing: None, remake: None, claim: None }
     }
 
     /// A channel whose settings stay as they are.
@@ -33,6 +34,12 @@ impl ManagedChannel {
     pub fn fixed(channel: Arc<dyn Channel>, settings: ChannelSettings) -> Self {
         // A receiver keeps the last value when its sender is gone.
         Self::new(channel, watch::channel(settings).1)
+    }
+
+    /// The same where strangers are paired by this store. Without one, only lists let people in.
+    #[must_use]
+    pub fn pairing_by(self, store: PairingStore) -> Self {
+        Self { pairing: Some(store), ..self }
     }
 
     /// The same that is made anew, and with it all that it holds open, when it hangs or panics.

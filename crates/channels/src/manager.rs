@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::access::AllowList;
+use crate::access::Doorkeeper;
 use crate::health::{Health, HealthState};
 use crate::intake::LedgerIntake;
 use crate::managed::ManagedChannel;
@@ -155,7 +155,7 @@ impl ChannelManager {
         let name = managed.name().clone();
         let cancel = self.cancel.child_token();
         let channel = Arc::new(Replaceable::new(Arc::clone(&managed.channel), managed.remake.clone()));
-        let access = AllowList::new(name.clone(), settings.clone());
+        let access = Doorkeeper::new(name.clone(), settings.clone(), managed.pairing.clone());
         access.announce();
         let access: Arc<dyn Access> = Arc::new(access);
         let typing = TypingKeeper::new(Arc::clone(&channel) as Arc<dyn Channel>, cancel.clone(), shared.tasks.clone());

@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use nanobot_channel::{ChannelName, Value};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::ChannelsError;
+use crate::{AccessRules, ChannelsError, DirectRules};
 
 /// What follows when nobody can tell whether the platform took a message: the key `uncertain`.
 /// A platform that drops repeated sends leaves no doubt, so there it says nothing.
@@ -73,13 +74,13 @@ impl DeliverySettings {
     }
 }
 
-/// Who may talk: the key `allowFrom`.
+/// A list of people or of chats, by id: keys such as `allowFrom`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AllowFrom {
-    /// The key is not there: nobody until people are paired.
+    /// The key is not there: it says nothing.
     #[default]
     Unset,
-    /// These, and everybody when `*` is among them. An empty list is nobody.
+    /// These, and all when `*` is among them. An empty list is nobody.
     Listed(BTreeSet<String>),
 }
 
@@ -87,6 +88,30 @@ impl AllowFrom {
     /// A list.
     pub fn listed<S: Into<String>>(ids: impl IntoIterator<Item = S>) -> Self {
         Self::Listed(ids.into_iter().map(Into::into).collect())
+    }
+
+    /// Whether the key is there.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        matches!(self, Self::Listed(_))
+    }
+
+    /// Whether nothing is listed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        !matches!(self, Self::Listed(ids) if !ids.is_empty())
+    }
+
+    /// Whether exactly this id is listed; `*` is an id like any other.
+    #[must_use]
+    pub fn contains(&self, id: &str) -> bool {
+        matches!(self, Self::Listed(ids) if ids.contains(id))
+    }
+
+    /// Whether exactly this id, or `*`, is listed.
+    #[must_use]
+    pub fn names(&self, id: &str) -> bool {
+        self.contains("*") || self.contains(id)
     }
 
     /// Whether a sender is on the list.
@@ -128,42 +153,86 @@ impl<'de> Deserialize<'de> for AllowFrom {
 /// What the manager has to know about a channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChannelSettings {
-    /// Who may talk.
-    pub allow_from: AllowFrom,
+    /// Who may talk, and where.
+    pub access: AccessRules,
     /// How messages are sent.
     pub delivery: DeliverySettings,
 }
 
 impl ChannelSettings {
+    /// The keys of a channel's section that decide about access.
+    pub const ACCESS_KEYS: [&'static str; 6] =
+        ["allowFrom", "dm", "groupPolicy", "groupRequireMention", "groupAllowFrom", "groups"];
+
     /// Reads them from a channel's section. What the section does not say, its platform's defaults
     /// say ([`nanobot_channel::ChannelFactory::default_config`]), and then `shared`. `null` says
     /// nothing.
     ///
     /// # Errors
-    /// [`ChannelsError::Settings`] when a key has the wrong type.
+    /// [`ChannelsError::Settings`] naming the key that holds something else than it should.
     pub fn resolve(
         name: &ChannelName,
         shared: &DeliverySettings,
         platform: &Value,
         section: &Value,
     ) -> Result<Self, ChannelsError> {
-        let wrong = |source| ChannelsError::Settings { name: name.clone(), source };
-        let said =
-            |key: &str| [section, platform].into_iter().filter_map(|layer| layer.get(key)).find(|v| !v.is_null());
+        let layers = Layers { name, section, platform };
+        let wrong = |source| ChannelsError::Settings { name: name.clone(), key: "", source };
         let mut delivery = serde_json::to_value(shared).map_err(wrong)?;
         if let Some(keys) = delivery.as_object_mut() {
             for (key, value) in keys {
-                if let Some(own) = said(key) {
+                if let Some(own) = layers.said(&[key]) {
                     value.clone_from(own);
                 }
             }
         }
-        let allow_from = said("allowFrom").cloned().unwrap_or_default();
-        Ok(Self {
-            allow_from: serde_json::from_value(allow_from).map_err(wrong)?,
-            delivery: serde_json::from_value(delivery).map_err(wrong)?,
-        })
+        let direct = DirectRules::default();
+        let access = AccessRules {
+            allow_from: layers.read("allowFrom")?.unwrap_or_default(),
+            direct: DirectRules {
+                enabled: layers.read("dm.enabled")?.unwrap_or(direct.enabled),
+                policy: layers.read("dm.policy")?,
+                allow_from: layers.read("dm.allowFrom")?.unwrap_or_default(),
+            },
+            group_policy: layers.read("groupPolicy")?.unwrap_or_default(),
+            group_require_mention: layers.read("groupRequireMention")?.unwrap_or_default(),
+            group_allow_from: layers.read("groupAllowFrom")?.unwrap_or_default(),
+            groups: layers.read("groups")?.unwrap_or_default(),
+        };
+        Ok(Self { access, delivery: serde_json::from_value(delivery).map_err(wrong)? })
     }
+}
+
+/// A section and what counts where it says nothing.
+struct Layers<'a> {
+    name: &'a ChannelName,
+    section: &'a Value,
+    platform: &'a Value,
+}
+
+impl<'a> Layers<'a> {
+    /// What is said under a key, by the section first.
+    fn said(&self, path: &[&str]) -> Option<&'a Value> {
+        let below = |layer: &'a Value| path.iter().try_fold(layer, |value, key| found(value, key));
+        [self.section, self.platform].into_iter().filter_map(below).find(|value| !value.is_null())
+    }
+
+    /// The same as what it should be.
+    fn read<T: DeserializeOwned>(&self, key: &'static str) -> Result<Option<T>, ChannelsError> {
+        let said = self.said(&key.split('.').collect::<Vec<_>>());
+        let read = said.map(|value| serde_json::from_value(value.clone())).transpose();
+        read.map_err(|source| ChannelsError::Settings { name: self.name.clone(), key, source })
+    }
+}
+
+/// What stands under a key, also in `snake_case`.
+fn found<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
+    value.get(key).or_else(|| {
+        let spell = |letter: char| {
+            if letter.is_ascii_uppercase() { format!("_{}", letter.to_ascii_lowercase()) } else { letter.to_string() }
+        };
+        value.get(key.chars().map(spell).collect::<String>())
+    })
 }
 
 #[cfg(test)]
@@ -206,10 +275,31 @@ mod tests {
             uncertain: UncertainPolicy::Drop,
             ..DeliverySettings::default()
         };
-        assert_eq!(settings, ChannelSettings { allow_from: AllowFrom::listed(["a", "7"]), delivery });
+        assert_eq!(settings, ChannelSettings { access: AccessRules::of(AllowFrom::listed(["a", "7"])), delivery });
         let wrong = ChannelSettings::resolve(&name, &shared, &platform, &json!({ "sendProgress": "false" }));
         assert!(matches!(wrong, Err(ChannelsError::Settings { .. })));
         let unset = ChannelSettings::resolve(&name, &shared, &json!({}), &json!({})).unwrap();
-        assert_eq!(unset, ChannelSettings { allow_from: AllowFrom::Unset, delivery: shared });
+        assert_eq!(unset, ChannelSettings { access: AccessRules::default(), delivery: shared });
+    }
+
+    #[test]
+    fn a_key_that_cannot_be_read_is_named() {
+        let resolve = |section: Value| {
+            let shared = DeliverySettings::default();
+            let resolved = ChannelSettings::resolve(&"mail".into(), &shared, &json!({}), &section);
+            resolved.map(|settings| settings.access).map_err(|error| error.to_string())
+        };
+        let table = [
+            (json!({"groupPolicy": "all"}), "channels.mail.groupPolicy cannot be used"),
+            (json!({"dm": {"policy": 1}}), "channels.mail.dm.policy cannot be used"),
+            (json!({"allowFrom": "me"}), "channels.mail.allowFrom cannot be used"),
+            (json!({"groups": []}), "channels.mail.groups cannot be used"),
+        ];
+        for (section, error) in table {
+            assert_eq!(resolve(section), Err(error.to_owned()));
+        }
+        let snake = resolve(json!({"group_policy": "open", "dm": {"allow_from": [1], "enabled": null}})).unwrap();
+        let direct = DirectRules { allow_from: AllowFrom::listed(["1"]), ..DirectRules::default() };
+        assert_eq!(snake, AccessRules { group_policy: crate::GroupPolicy::Open, direct, ..AccessRules::default() });
     }
 }

@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests stop at the first surprise")]
 
+#[path = "manager/supervision.rs"]
+mod supervision;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,8 +14,8 @@ use nanobot_channel::{
     OutboundKind, OutboundMessage, TextStyle,
 };
 use nanobot_channels::{
-    AllowFrom, ChannelManager, ChannelManagerParts, ChannelSettings, DeliverySettings, HealthState, ManagedChannel,
-    MediaSettings, Stickers, UncertainPolicy,
+    AccessRules, AllowFrom, ChannelManager, ChannelManagerParts, ChannelSettings, DeliverySettings, HealthState,
+    ManagedChannel, MediaSettings, Stickers, UncertainPolicy,
 };
 use nanobot_testkit::RecordingChannel;
 use nanobot_testkit::channel::SendFault;
@@ -31,7 +34,7 @@ struct Fixture {
 
 fn everyone() -> ChannelSettings {
     let delivery = DeliverySettings { send_patience_s: 0, ..DeliverySettings::default() };
-    ChannelSettings { allow_from: AllowFrom::listed(["*"]), delivery }
+    ChannelSettings { access: AccessRules::of(AllowFrom::listed(["*"])), delivery }
 }
 
 fn start(channels: Vec<RecordingChannel>) -> Fixture {
@@ -320,7 +323,7 @@ async fn what_is_shown_on_the_way_follows_the_settings() {
 #[tokio::test(start_paused = true)]
 async fn strangers_are_kept_out_and_a_change_of_the_list_works_at_once() {
     let fixture = start(vec![RecordingChannel::new("chat").without_abilities()]);
-    let allow = |list| fixture.settings.send_modify(|settings| settings.allow_from = list);
+    let allow = |list| fixture.settings.send_modify(|settings| settings.access.allow_from = list);
     let say = async |id: &str| {
         let mut message = InboundMessage::text("forged", "ann", "1", "hi");
         message.id = Some(id.into());

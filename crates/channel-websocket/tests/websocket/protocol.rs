@@ -8,8 +8,8 @@ use nanobot_channel::{
 };
 use nanobot_channel_websocket::{WebSocketChannel, WebSocketConfig, WebSocketFactory};
 use nanobot_channels::{
-    AllowFrom, ChannelManager, ChannelManagerParts, ChannelSettings, DeliverySettings, HealthState, ManagedChannel,
-    MediaSettings, Stickers,
+    AccessRules, AllowFrom, ChannelManager, ChannelManagerParts, ChannelSettings, DeliverySettings, HealthState,
+    ManagedChannel, MediaSettings, Stickers,
 };
 use nanobot_testkit::{TestkitError, WAIT_LIMIT, WebSocketClient};
 use serde_json::json;
@@ -36,7 +36,8 @@ fn gateway(config: WebSocketConfig) -> Gateway {
 fn gateway_on(bus: MemoryBus, config: WebSocketConfig) -> Gateway {
     let channel = channel(config);
     let allow_from = AllowFrom::listed(["*"]);
-    let (settings, receiver) = watch::channel(ChannelSettings { allow_from, delivery: DeliverySettings::default() });
+    let (settings, receiver) =
+        watch::channel(ChannelSettings { access: AccessRules::of(allow_from), delivery: DeliverySettings::default() });
     let manager = ChannelManager::start(&ChannelManagerParts {
         bus: Arc::new(bus.clone()),
         ledger: Arc::new(bus.clone()),
@@ -154,7 +155,7 @@ async fn those_who_may_not_connect_learn_why() {
         let Err(TestkitError::WebSocket { source: Some(error), .. }) = refused else { panic!("{path} got in") };
         assert!(error.to_string().contains(status), "{path}: {error}");
     }
-    gateway.settings.send_modify(|settings| settings.allow_from = AllowFrom::listed(["bob"]));
+    gateway.settings.send_modify(|settings| settings.access.allow_from = AllowFrom::listed(["bob"]));
     let mut ann = connect(&gateway.channel, "client_id=ann").await.unwrap();
     assert_eq!(ann.receive().await.unwrap()["event"], "error");
     ann.receive().await.unwrap_err();

@@ -1,0 +1,314 @@
+//! The rules of one channel: who may talk, and which messages of a group are for the assistant.
+//!
+//! Decision: the rule that says more about a place decides there. A group with a list of its own
+//! goes by that list, any other by `allowFrom`; an approval stands in for an entry of `allowFrom`
+//! and of no other list. Only where no list of people is written at all, naming a group in
+//! `groupAllowFrom` lets in everybody who is there. An empty list is nobody.
+//!
+//! A verdict depends on nothing but the message's origin, these rules and whether its sender was
+//! approved; who was, is [`crate::PairingStore`]'s business.
+
+use std::collections::BTreeMap;
+
+use nanobot_channel::{Arrival, ChatId, ChatKind, SenderId};
+use serde::Deserialize;
+
+use crate::AllowFrom;
+
+/// Which messages of a group are for the assistant: the key `groupPolicy`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GroupPolicy {
+    /// Those that mean it: that mention it, answer it, or are a command for it.
+    #[default]
+    Mention,
+    /// All that it sees.
+    Open,
+    /// All of the groups that are listed, and none of any other.
+    Allowlist,
+}
+
+/// Who may talk in direct chats: the key `dm.policy`. Where it is not there, `allowFrom` decides,
+/// and where that is not there either, strangers are paired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DirectPolicy {
+    /// Whomever `allowFrom` lets in; everybody where that is not there.
+    Open,
+    /// Who is listed in `dm.allowFrom`, or in `allowFrom` where that is not there.
+    Allowlist,
+    /// Who is listed in either, and who was approved; strangers are given a code.
+    Pairing,
+}
+
+/// The rules of direct chats: the key `dm`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirectRules {
+    /// Whether there are any.
+    pub enabled: bool,
+    /// Who may talk there.
+    pub policy: Option<DirectPolicy>,
+    /// A list of people for them alone.
+    pub allow_from: AllowFrom,
+}
+
+impl Default for DirectRules {
+    fn default() -> Self {
+        Self { enabled: true, policy: None, allow_from: AllowFrom::Unset }
+    }
+}
+
+/// The rules of one group: an entry of the key `groups`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct GroupRule {
+    /// Which of its messages are for the assistant.
+    pub policy: Option<GroupPolicy>,
+    /// Who may talk there, whatever is said elsewhere.
+    #[serde(rename = "allowFrom", alias = "allow_from")]
+    pub allow_from: AllowFrom,
+}
+
+/// Everything that decides about access to a channel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccessRules {
+    /// Who may talk: the key `allowFrom`.
+    pub allow_from: AllowFrom,
+    /// The rules of direct chats.
+    pub direct: DirectRules,
+    /// Which messages of a group are for the assistant.
+    pub group_policy: GroupPolicy,
+    /// Whether they also have to mean it, whatever the policy: the key `groupRequireMention`.
+    pub group_require_mention: bool,
+    /// The groups that are listed: the key `groupAllowFrom`. Where some are, there are no others.
+    pub group_allow_from: AllowFrom,
+    /// Groups with rules of their own, by id; they count as listed.
+    pub groups: BTreeMap<String, GroupRule>,
+}
+
+/// What the rules say about a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is let in.
+    Allowed,
+    /// It is not, and nobody is told.
+    Denied,
+    /// It is not, and its sender may be given a code.
+    Stranger,
+}
+
+impl AccessRules {
+    /// Rules that consist of a list of people.
+    #[must_use]
+    pub fn of(allow_from: AllowFrom) -> Self {
+        Self { allow_from, ..Self::default() }
+    }
+
+    /// Judges a message of somebody who was approved, or was not.
+    #[must_use]
+    pub fn judge(&self, sender: &SenderId, chat: &ChatId, arrival: &Arrival, approved: bool) -> Verdict {
+        match arrival.kind {
+            ChatKind::Direct => self.judge_direct(sender.as_str(), approved),
+            ChatKind::Group => {
+                if self.hears(chat, arrival) && self.admits_in_group(sender.as_str(), chat, arrival, approved) {
+                    Verdict::Allowed
+                } else {
+                    Verdict::Denied
+                }
+            }
+        }
+    }
+
+    fn judge_direct(&self, sender: &str, approved: bool) -> Verdict {
+        let DirectRules { enabled, policy, allow_from: own } = &self.direct;
+        let own_or_all = if own.is_set() { own } else { &self.allow_from };
+        let (admitted, otherwise) = match policy {
+            _ if !enabled => (false, Verdict::Denied),
+            Some(DirectPolicy::Open) => {
+                (!self.allow_from.is_set() || self.is_admitted(sender, approved), Verdict::Denied)
+            }
+            Some(DirectPolicy::Allowlist) => (admits(own_or_all, sender, approved), Verdict::Denied),
+            Some(DirectPolicy::Pairing) => {
+                (approved || self.allow_from.allows(sender) || own.allows(sender), Verdict::Stranger)
+            }
+            None if !own.is_empty() => (admits(own, sender, approved), Verdict::Denied),
+            None if self.allow_from.is_set() => (self.is_admitted(sender, approved), Verdict::Denied),
+            None => (approved, Verdict::Stranger),
+        };
+        if admitted { Verdict::Allowed } else { otherwise }
+    }
+
+    /// Whether `allowFrom` or an approval lets somebody in.
+    fn is_admitted(&self, sender: &str, approved: bool) -> bool {
+        admits(&self.allow_from, sender, approved)
+    }
+
+    /// Whether a message of this group can be for the assistant, whoever wrote it.
+    fn hears(&self, chat: &ChatId, arrival: &Arrival) -> bool {
+        let rule = self.rule_of(chat, arrival);
+        let is_listed = rule.is_some() || places(chat, arrival).any(|id| self.group_allow_from.names(id));
+        let policy = rule.and_then(|rule| rule.policy).unwrap_or(self.group_policy);
+        let is_restricted = policy == GroupPolicy::Allowlist || !self.group_allow_from.is_empty();
+        let has_to_be_meant = policy == GroupPolicy::Mention || self.group_require_mention;
+        (is_listed || !is_restricted) && (arrival.addressed || !has_to_be_meant)
+    }
+
+    fn admits_in_group(&self, sender: &str, chat: &ChatId, arrival: &Arrival, approved: bool) -> bool {
+        if let Some(rule) = self.rule_of(chat, arrival).filter(|rule| rule.allow_from.is_set()) {
+            return rule.allow_from.allows(sender);
+        }
+        let is_named = || places(chat, arrival).any(|id| self.group_allow_from.contains(id));
+        self.is_admitted(sender, approved) || (!self.allow_from.is_set() && is_named())
+    }
+
+    /// The rule of a group, or of what it is a part of.
+    fn rule_of(&self, chat: &ChatId, arrival: &Arrival) -> Option<&GroupRule> {
+        places(chat, arrival).find_map(|id| self.groups.get(id))
+    }
+}
+
+/// A chat, and what it is a part of.
+fn places<'a>(chat: &'a ChatId, arrival: &'a Arrival) -> impl Iterator<Item = &'a str> {
+    [Some(chat), arrival.parent.as_ref()].into_iter().flatten().map(ChatId::as_str)
+}
+
+/// Whether a list lets somebody in. An approval counts like an entry, but adds nobody to an empty
+/// list, which says that nobody is wanted.
+fn admits(list: &AllowFrom, sender: &str, approved: bool) -> bool {
+    list.allows(sender) || (approved && !(list.is_set() && list.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{ChannelSettings, DeliverySettings};
+
+    fn rules(section: &Value) -> AccessRules {
+        let name = "chat".into();
+        ChannelSettings::resolve(&name, &DeliverySettings::default(), &json!({}), section).unwrap().access
+    }
+
+    /// What the rules say about a stranger and about somebody approved, in order.
+    fn verdicts(section: &Value, sender: &str, chat: &str, arrival: &Arrival) -> (Verdict, Verdict) {
+        let rules = rules(section);
+        let judge = |approved| rules.judge(&sender.into(), &chat.into(), arrival, approved);
+        (judge(false), judge(true))
+    }
+
+    #[test]
+    fn direct_chats() {
+        use Verdict::{Allowed, Denied, Stranger};
+        let table = [
+            // Nothing is said: pairing.
+            (json!({}), "1", Stranger, Allowed),
+            // A list is a list; an approval stands in for an entry of it.
+            (json!({"allowFrom": []}), "1", Denied, Denied),
+            (json!({"allowFrom": ["1"]}), "1", Allowed, Allowed),
+            (json!({"allowFrom": ["1"]}), "2", Denied, Allowed),
+            (json!({"allowFrom": ["*"]}), "2", Allowed, Allowed),
+            (json!({"dm": {"enabled": false}, "allowFrom": ["*"]}), "1", Denied, Denied),
+            // Open adds nobody whom a list leaves out.
+            (json!({"dm": {"policy": "open"}}), "1", Allowed, Allowed),
+            (json!({"dm": {"policy": "open"}, "allowFrom": []}), "1", Denied, Denied),
+            (json!({"dm": {"policy": "open"}, "allowFrom": ["1"]}), "2", Denied, Allowed),
+            (json!({"dm": {"policy": "open"}, "allowFrom": ["1"]}), "1", Allowed, Allowed),
+            // The list of direct chats decides there, before the one for everything.
+            (json!({"dm": {"policy": "allowlist", "allowFrom": ["1"]}, "allowFrom": ["*"]}), "2", Denied, Allowed),
+            (json!({"dm": {"policy": "allowlist", "allowFrom": ["1"]}, "allowFrom": []}), "1", Allowed, Allowed),
+            (json!({"dm": {"policy": "allowlist", "allowFrom": []}, "allowFrom": ["1"]}), "1", Denied, Denied),
+            (json!({"dm": {"policy": "allowlist"}, "allowFrom": ["1"]}), "1", Allowed, Allowed),
+            (json!({"dm": {"policy": "allowlist"}}), "1", Denied, Allowed),
+            (json!({"dm": {"allow_from": ["1"]}, "allowFrom": ["2"]}), "2", Denied, Allowed),
+            (json!({"dm": {"allowFrom": []}}), "1", Stranger, Allowed),
+            // Pairing beside lists.
+            (json!({"dm": {"policy": "pairing"}, "allowFrom": ["1"]}), "1", Allowed, Allowed),
+            (json!({"dm": {"policy": "pairing"}, "allowFrom": ["1"]}), "2", Stranger, Allowed),
+            (json!({"dm": {"policy": "pairing", "allowFrom": ["2"]}, "allowFrom": []}), "2", Allowed, Allowed),
+            (json!({"dm": {"policy": "pairing"}, "allowFrom": []}), "1", Stranger, Allowed),
+        ];
+        for (section, sender, stranger, approved) in table {
+            let verdicts = verdicts(&section, sender, sender, &Arrival::direct());
+            assert_eq!(verdicts, (stranger, approved), "{section} {sender}");
+        }
+    }
+
+    #[test]
+    fn groups() {
+        use Verdict::{Allowed, Denied};
+        let thread = Arrival { parent: Some("-5".into()), ..Arrival::group(true) };
+        let (meant, talk) = (Arrival::group(true), Arrival::group(false));
+        let table = [
+            // Strangers are never told anything in a group.
+            (json!({}), "1", &meant, Denied, Allowed),
+            (json!({}), "1", &talk, Denied, Denied),
+            (json!({"allowFrom": ["1"]}), "1", &meant, Allowed, Allowed),
+            (json!({"allowFrom": ["1"]}), "1", &talk, Denied, Denied),
+            (json!({"allowFrom": ["1"]}), "2", &meant, Denied, Allowed),
+            (json!({"allowFrom": []}), "1", &meant, Denied, Denied),
+            (json!({"allowFrom": ["1"], "groupPolicy": "open"}), "1", &talk, Allowed, Allowed),
+            (
+                json!({"allowFrom": ["1"], "groupPolicy": "open", "groupRequireMention": true}),
+                "1",
+                &talk,
+                Denied,
+                Denied,
+            ),
+            // Direct chats have rules of their own.
+            (json!({"allowFrom": ["1"], "dm": {"enabled": false}}), "1", &meant, Allowed, Allowed),
+            (json!({"dm": {"policy": "open"}}), "1", &meant, Denied, Allowed),
+            (json!({"dm": {"policy": "allowlist", "allowFrom": ["1"]}}), "1", &meant, Denied, Allowed),
+            // Listed groups are the only ones, and the list of people holds in them.
+            (json!({"allowFrom": ["1"], "groupAllowFrom": [-5]}), "1", &meant, Allowed, Allowed),
+            (json!({"allowFrom": ["1"], "groupAllowFrom": ["-5"]}), "1", &thread, Allowed, Allowed),
+            (json!({"allowFrom": ["1"], "groupAllowFrom": ["-5"]}), "2", &meant, Denied, Allowed),
+            (json!({"allowFrom": ["1"], "groupAllowFrom": ["-6"]}), "1", &meant, Denied, Denied),
+            (json!({"allowFrom": ["1"], "groupAllowFrom": []}), "1", &meant, Allowed, Allowed),
+            (json!({"allowFrom": ["1"], "groupPolicy": "allowlist"}), "1", &meant, Denied, Denied),
+            (
+                json!({"allowFrom": ["1"], "groupPolicy": "allowlist", "groupAllowFrom": ["-5"]}),
+                "1",
+                &talk,
+                Allowed,
+                Allowed,
+            ),
+            (
+                json!({"allowFrom": ["1"], "groupPolicy": "allowlist", "groupAllowFrom": ["*"]}),
+                "1",
+                &talk,
+                Allowed,
+                Allowed,
+            ),
+            // Without a list of people, a group that is named is open to whoever is there.
+            (json!({"groupAllowFrom": ["-5"]}), "1", &meant, Allowed, Allowed),
+            (json!({"groupAllowFrom": ["-5"]}), "1", &talk, Denied, Denied),
+            (json!({"groupAllowFrom": ["*"]}), "1", &meant, Denied, Allowed),
+            (json!({"groups": {"-5": {"policy": "open"}}}), "1", &talk, Denied, Allowed),
+            // A group's own rules come first, and no approval adds to its list.
+            (json!({"groups": {"-5": {"allowFrom": ["*"]}}, "allowFrom": ["2"]}), "1", &meant, Allowed, Allowed),
+            (json!({"groups": {"-5": {"allow_from": ["2"]}}, "allowFrom": ["*"]}), "1", &meant, Denied, Denied),
+            (json!({"groups": {"-5": {"allowFrom": []}}, "allowFrom": ["*"]}), "1", &thread, Denied, Denied),
+            (
+                json!({"groups": {"-5": {"policy": "mention"}}, "groupPolicy": "open", "allowFrom": ["1"]}),
+                "1",
+                &talk,
+                Denied,
+                Denied,
+            ),
+            (json!({"groups": {"-5": {"policy": "allowlist"}}, "allowFrom": ["1"]}), "1", &talk, Allowed, Allowed),
+            (
+                json!({"groups": {"-5": {}}, "groupAllowFrom": ["-6"], "allowFrom": ["1"]}),
+                "1",
+                &meant,
+                Allowed,
+                Allowed,
+            ),
+        ];
+        for (section, sender, arrival, stranger, approved) in table {
+            let chat = if arrival.parent.is_some() { "-55" } else { "-5" };
+            let verdicts = verdicts(&section, sender, chat, arrival);
+            assert_eq!(verdicts, (stranger, approved), "{section} {sender} {arrival:?}");
+        }
+    }
+}
