@@ -28,7 +28,7 @@ pub use agent::{
     Agent, AgentParts, AgentSettings, ContextPart, ContextReport, DirectRequest, TurnReport, TurnRequest, UsageReport,
 };
 pub use agent_loop::{
-    AgentLoop, Command, CommandContext, CommandReply, CommandTable, DuplicateCommand, LoopSettings, When,
+    AgentLoop, Command, CommandContext, CommandReply, CommandTable, DuplicateCommand, Judge, LoopSettings, When,
 };
 pub use audience::Audiences;
 pub use consolidation::{CompactReport, ConsolidationSettings, Teller, Untold};

@@ -7,7 +7,8 @@ use nanobot_bus::{Bus, BusError};
 use nanobot_guard::PathPolicy;
 use nanobot_tool::{ToolContext, ToolError, TypedTool};
 use nanobot_types::{
-    ChannelName, ChatId, DeliveryContext, Effect, Map, MediaRef, OutboundKey, OutboundKind, OutboundMessage,
+    ChannelName, ChatId, DeliveryContext, Effect, HEARTBEAT_SESSION, Map, MediaRef, OutboundKey, OutboundKind,
+    OutboundMessage,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -106,6 +107,9 @@ impl TypedTool for MessageTool {
     async fn call(&self, arguments: MessageArguments, context: &ToolContext) -> Result<String, ToolError> {
         let channel = given(arguments.channel).map_or_else(|| context.channel.clone(), ChannelName::from);
         let chat_id = given(arguments.chat_id).map_or_else(|| context.chat_id.clone(), ChatId::from);
+        if context.session.as_str() == HEARTBEAT_SESSION {
+            return Err("Nobody is written to from a heartbeat: answer with what its owner should know".into());
+        }
         if channel.as_str().is_empty() || chat_id.as_str().is_empty() {
             return Err("No target channel/chat specified".into());
         }

@@ -11,6 +11,8 @@ mod consolidation;
 mod crashes;
 #[path = "agent/disks.rs"]
 mod disks;
+#[path = "agent/heartbeat.rs"]
+mod heartbeat;
 #[path = "agent/lanes.rs"]
 mod lanes;
 #[path = "agent/replays.rs"]

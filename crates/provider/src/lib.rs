@@ -7,6 +7,7 @@
 mod arguments;
 mod error;
 mod fold;
+mod handover;
 mod request;
 mod router;
 mod stream;
@@ -16,6 +17,7 @@ use nanobot_types::ProviderName;
 
 pub use error::{ProviderError, Recovery};
 pub use fold::{Fold, Folded};
+pub use handover::handed_over;
 pub use request::{ChatRequest, Generation, ToolChoice};
 pub use router::{CallContext, Candidate, Delta, DeltaSink, ProviderRouter, RetryPolicy};
 pub use stream::{ChatStream, StreamEvent};

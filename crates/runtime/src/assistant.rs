@@ -10,7 +10,9 @@ use nanobot_bus::EventFeed;
 use nanobot_config::Config;
 use nanobot_context::{ContextBuilder, ContextSettings, PromptStore, Purpose, sync_templates};
 use nanobot_guard::{CREDENTIAL_PATHS, PathPolicy, PathRules};
+use nanobot_heartbeat::HeartbeatSettings;
 use nanobot_memory::MarkdownStore;
+use nanobot_provider::ProviderRouter;
 use nanobot_tool::{Registry, Tool, Typed};
 use nanobot_tools::{DirectRunner, HttpClients, ToolsConfig, builtin};
 
@@ -30,6 +32,8 @@ const CONCURRENCY_VARIABLE: &str = "NANOBOT_MAX_CONCURRENT_REQUESTS";
 pub(crate) struct Assistant {
     pub(crate) agent: Arc<Agent>,
     pub(crate) model: ModelChoice,
+    /// Who is asked.
+    pub(crate) router: Arc<ProviderRouter>,
     /// Files that were made in the workspace.
     pub(crate) created: Vec<PathBuf>,
 }
@@ -51,17 +55,20 @@ impl Assistant {
         let contexts = Contexts::of(config, &workspace, &defaults)?;
         let consolidation = budget::consolidation(config, &defaults, &model)?;
         let token_budget = consolidation.budget();
+        let heartbeat: HeartbeatSettings = config.section("gateway.heartbeat")?;
+        let router = Arc::new(model::router(config, &defaults, &model));
         let data = &config.paths().data_dir;
         let settings = AgentSettings {
             options: TurnOptions { token_budget, ..defaults.turn_options() },
             max_concurrent_turns: concurrency(config, &defaults),
             model: model.to_string().into(),
             consolidation,
+            heartbeat_keeps: heartbeat.keep_recent_messages,
             results_folder: Some(results_folder(config)),
             calibration_file: Some(data.join("tokens.json")),
         };
         let parts = AgentParts {
-            router: Arc::new(model::router(config, &defaults, &model)),
+            router: router.clone(),
             registry: tools.for_subagents(),
             sessions: session_store(config)?,
             context: Arc::new(contexts.for_subagents()),
@@ -76,7 +83,7 @@ impl Assistant {
         let registry = tools.for_assistant(outbox, spawner);
         let parts = AgentParts { registry, context: Arc::new(contexts.for_assistant()), ..parts };
         let agent = Agent::new(parts, settings).with_subagents(subagents);
-        Ok(Self { agent: Arc::new(agent), model, created })
+        Ok(Self { agent: Arc::new(agent), model, router, created })
     }
 }
 

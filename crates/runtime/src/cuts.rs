@@ -13,6 +13,7 @@ use nanobot_control::{CutError, Cuts};
 use nanobot_session::{Seq, SessionError, SessionStore};
 use nanobot_types::SessionKey;
 
+use crate::error::chain;
 use crate::{RuntimeError, session_store, terminal};
 
 /// Who cuts the conversations of a configuration: its running gateway, else the files.
@@ -87,15 +88,4 @@ fn cut_error(error: &SessionError) -> CutError {
         SessionError::Moved { key, .. } => CutError::AtWork { session: key.to_string() },
         error => CutError::Failed { why: chain(error) },
     }
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        source = inner.source();
-    }
-    text
 }

@@ -78,6 +78,18 @@ pub enum RuntimeError {
     Agent(#[from] AgentError),
 }
 
+/// An error with everything it stems from, in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        source = inner.source();
+    }
+    text
+}
+
 impl RuntimeError {
     /// What to try.
     #[must_use]

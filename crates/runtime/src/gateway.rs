@@ -7,33 +7,33 @@ use std::time::{Duration, Instant};
 
 use nanobot_agent_core::{AgentError, AgentLoop, BusSpawner, LoopSettings, Outbox, Spawner};
 use nanobot_bus::{Bus, EventFeed, Ledger};
-use nanobot_channel::{ChannelName, RawConfig};
-use nanobot_channels::{
-    ChannelManager, ChannelManagerParts, ChannelRegistry, ChannelSettings, ChannelsError, DeliverySettings, Health,
-    HealthState, ManagedChannel, MediaSettings, Stickers,
-};
+use nanobot_channel::ChannelName;
+use nanobot_channels::{ChannelManager, ChannelManagerParts, Health, HealthState, MediaSettings, Stickers};
 use nanobot_config::Config;
 use nanobot_control::{About, ControlParts, ControlServer, RunningControl};
 use nanobot_server::{ChannelHealth, HealthReport, HealthServer, HealthSource, ServerConfig};
 use nanobot_session::SessionStore;
 use nanobot_state::{HomeLock, SqliteBus, StateDb};
-use nanobot_tools::WebConfig;
 use nanobot_types::Timestamp;
-use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::assistant::Assistant;
+use crate::channels::{make_all, wanted};
 use crate::cron::{JobRuns, Scheduling};
 use crate::cuts::AgentCuts;
+use crate::following::Following;
+use crate::heartbeat::{Heartbeat, SessionPlaces};
 use crate::keeping::Keeper;
+use crate::load::schema;
 use crate::restart::{self, Restart};
-use crate::{
-    FirstVisit, ModelChoice, RuntimeError, commands, control_socket, ledger_survives, model, platforms, session_store,
-};
+use crate::{FirstVisit, ModelChoice, RuntimeError, commands, control_socket, ledger_survives, model, session_store};
 
 /// How long replies may still be sent after the last turn ended.
 const FLUSH_GRACE: Duration = Duration::from_secs(5);
+
+/// How long what hangs may keep the ledger open.
+const END_GRACE: Duration = Duration::from_secs(5);
 
 /// Why a gateway ended in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,10 +55,10 @@ pub struct Gateway {
     about: About,
     keeper: Keeper,
     scheduling: Scheduling,
+    heartbeat: Heartbeat,
     sessions: Arc<dyn SessionStore>,
     server: HealthServer,
-    channels: Vec<ManagedChannel>,
-    refused: Vec<(ChannelName, String)>,
+    following: Following,
     media: MediaSettings,
     stickers: Stickers,
     first_visit: Option<FirstVisit>,
@@ -101,8 +101,9 @@ impl Gateway {
         let control = listen(&control_socket(config)).await;
         let keeper = Keeper::new(config, bus.clone())?;
         let scheduling = Scheduling::of(config)?;
+        let heartbeat = Heartbeat::of(config, assistant.router.clone())?;
         let sessions = session_store(config)?;
-        let (channels, refused) = channels(config)?;
+        let following = Following::new(config, config.loader(schema()?), make_all(wanted(config)?));
         let media = MediaSettings::below(config.paths().media.clone());
         let started = Instant::now();
         Ok(Self {
@@ -113,10 +114,10 @@ impl Gateway {
             about,
             keeper,
             scheduling,
+            heartbeat,
             sessions,
             server,
-            channels,
-            refused,
+            following,
             media,
             stickers: Stickers::in_folder(config.workspace()?.join("stickers")),
             first_visit,
@@ -135,9 +136,11 @@ impl Gateway {
             format!("Health: http://{}/health", self.server.address()),
         ];
         lines.extend(self.assistant.created.iter().map(|path| format!("Created {}", path.display())));
-        lines.extend(self.channels.iter().map(|managed| format!("Channel {}: enabled", managed.name())));
-        lines.extend(self.refused.iter().map(|(name, why)| format!("Channel {name}: failed ({why})")));
-        if self.channels.is_empty() && self.refused.is_empty() {
+        lines.extend(self.following.channels().iter().map(|(name, (_, made))| match made {
+            Ok(_) => format!("Channel {name}: enabled"),
+            Err(why) => format!("Channel {name}: failed ({why})"),
+        }));
+        if self.following.channels().is_empty() {
             lines.push("No channel is enabled: set channels.<name>.enabled to true in the configuration.".to_owned());
         }
         lines
@@ -177,11 +180,12 @@ impl Gateway {
         restart::tell(&self.data_dir, &*bus).await;
         // Before the channels: what waits for terminals is nobody else's to look after.
         let control = prepare(self.control, parts, cancel.clone()).await;
+        let names = self.following.channels().keys().cloned().collect();
         let manager = ChannelManager::start(&ChannelManagerParts {
             bus: bus.clone(),
             ledger: ledger.clone(),
-            channels: self.channels,
-            refused: self.refused,
+            channels: self.following.made(),
+            refused: self.following.refused(),
             media: self.media,
             stickers: self.stickers,
             transcriber: None,
@@ -193,6 +197,8 @@ impl Gateway {
             tasks.spawn(control.run(end.clone()));
         }
         tasks.spawn(self.keeper.run(end.clone()));
+        let places = Arc::new(SessionPlaces { sessions: self.sessions.clone(), channels: names });
+        tasks.spawn(self.heartbeat.service(bus.clone(), ledger.clone(), places).run(cancel.clone()));
         let runs =
             Arc::new(JobRuns { agent: self.assistant.agent.clone(), sessions: self.sessions, ledger: ledger.clone() });
         if let Some(service) = self.scheduling.service(bus.clone(), Arc::new(self.bus.clone()), runs) {
@@ -200,8 +206,15 @@ impl Gateway {
         }
         let health = Arc::new(GatewayHealth { channels: manager.health().clone(), started: self.started });
         let serving = tasks.spawn(self.server.serve(health, end.child_token()));
-        let turns =
-            AgentLoop::with_commands(self.assistant.agent, bus, ledger.clone(), LoopSettings::default(), commands);
+        let judge = Some(self.heartbeat.judge());
+        let turns = AgentLoop::with_commands(
+            self.assistant.agent,
+            bus,
+            ledger.clone(),
+            LoopSettings::default(),
+            commands,
+            judge,
+        );
         let wanted = self.restart.wanted().clone();
         let close_intake = async {
             tokio::select! {
@@ -210,7 +223,8 @@ impl Gateway {
             }
             manager.close_intake();
         };
-        let (outcome, ()) = tokio::join!(end_with(turns.run(cancel.clone()), &cancel), close_intake);
+        let following = cancel.run_until_cancelled(self.following.run(&manager));
+        let (outcome, (), _) = tokio::join!(end_with(turns.run(cancel.clone()), &cancel), close_intake, following);
         if !manager.flush(FLUSH_GRACE).await {
             tracing::warn!("some replies were not sent; they are kept for the next start");
         }
@@ -220,7 +234,9 @@ impl Gateway {
             tracing::error!(%error, "the health endpoint ended badly");
         }
         tasks.close();
-        tasks.wait().await;
+        if tokio::time::timeout(END_GRACE, tasks.wait()).await.is_err() {
+            tracing::warn!("something does not end; it is left behind");
+        }
         self.bus.close().await;
         outcome?;
         Ok(if wanted.is_cancelled() { Ended::ToRestart } else { Ended::Stopped })
@@ -262,63 +278,6 @@ async fn end_with(
     let outcome = turns.await;
     cancel.cancel();
     outcome
-}
-
-/// What every channel's section has.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Enabled {
-    #[serde(default)]
-    enabled: bool,
-    #[serde(default)]
-    kind: Option<String>,
-}
-
-type Made = (Vec<ManagedChannel>, Vec<(ChannelName, String)>);
-
-fn channels(config: &Config) -> Result<Made, RuntimeError> {
-    let registry = platforms::registry();
-    let shared: DeliverySettings = config.section("channels")?;
-    let web: WebConfig = config.section("tools.web")?;
-    let mut made = Made::default();
-    for name in config.names("channels")? {
-        let key = format!("channels.{name}");
-        let Enabled { enabled, kind } = config.section(&key)?;
-        if !enabled {
-            continue;
-        }
-        let kind = kind.unwrap_or_else(|| name.clone());
-        let section = config.raw(&key)?.unwrap_or_default();
-        let raw = RawConfig { section, proxy: web.proxy.clone() };
-        let name = ChannelName::from(name);
-        match make(&registry, &kind, &name, &shared, &raw) {
-            Ok(managed) => made.0.push(managed),
-            Err(error) => made.1.push((name, chain(&error))),
-        }
-    }
-    Ok(made)
-}
-
-fn make(
-    registry: &ChannelRegistry,
-    kind: &str,
-    name: &ChannelName,
-    shared: &DeliverySettings,
-    raw: &RawConfig,
-) -> Result<ManagedChannel, ChannelsError> {
-    let settings: ChannelSettings = registry.settings(kind, name, shared, raw)?;
-    Ok(ManagedChannel::fixed(registry.create(kind, name.clone(), raw)?, settings))
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        source = inner.source();
-    }
-    text
 }
 
 struct GatewayHealth {

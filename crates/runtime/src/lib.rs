@@ -7,11 +7,14 @@
 mod assistant;
 mod audit;
 mod budget;
+mod channels;
 mod commands;
 mod cron;
 mod cuts;
 mod error;
+mod following;
 mod gateway;
+mod heartbeat;
 mod inbox;
 mod keeping;
 mod load;

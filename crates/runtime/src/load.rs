@@ -4,12 +4,14 @@ use std::path::PathBuf;
 
 use nanobot_channels::DeliverySettings;
 use nanobot_config::{Config, ConfigError, Environment, Loader, Paths, Schema};
+use nanobot_heartbeat::HeartbeatSettings;
 use nanobot_memory::MemorySettings;
 use nanobot_server::ServerConfig;
 use nanobot_tools::ToolsConfig;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::RetentionSettings;
+use crate::channels::shared_keys;
 use crate::cron::CronConfig;
 use crate::model::ProviderSection;
 use crate::platforms;
@@ -64,16 +66,17 @@ pub fn load_in(environment: Environment, options: &LoadOptions) -> Result<Config
     loader.load()
 }
 
-fn schema() -> Result<Schema, ConfigError> {
+pub(crate) fn schema() -> Result<Schema, ConfigError> {
     let known_providers = nanobot_providers::TABLE.iter().map(|spec| spec.name);
     Schema::new()
         .section("agents.defaults", &AgentDefaults::default())?
         .map("providers", &ProviderSection::template())?
         .names("providers", known_providers)
         .section("channels", &DeliverySettings::default())?
-        .variants("channels", "kind", channel_sections(&DeliverySettings::default()))?
+        .variants("channels", "kind", channel_sections())?
         .section("tools", &ToolsConfig::default())?
         .section("gateway", &ServerConfig::default())?
+        .section("gateway.heartbeat", &HeartbeatSettings::default())?
         .section("sessions", &SessionsConfig::default())?
         .section("skills", &SkillsConfig::default())?
         .section("memory", &MemorySettings::default())?
@@ -83,14 +86,13 @@ fn schema() -> Result<Schema, ConfigError> {
 }
 
 /// The sections of platforms with the keys that every channel has, so that these are known.
-fn channel_sections(delivery: &DeliverySettings) -> Vec<(&'static str, Value)> {
-    let delivery = serde_json::to_value(delivery).unwrap_or_default();
-    let shared = delivery.as_object().into_iter().flat_map(serde_json::Map::keys).map(String::as_str);
-    let common: Vec<&str> = ["enabled", "kind", "allowFrom"].into_iter().chain(shared).collect();
+fn channel_sections() -> Vec<(&'static str, Value)> {
     let mut sections = platforms::defaults();
     for section in sections.iter_mut().filter_map(|(_, section)| section.as_object_mut()) {
-        for key in &common {
-            section.entry(*key).or_insert(Value::Null);
+        for key in shared_keys() {
+            // The ids of groups are people's own words.
+            let nothing = if key == "groups" { json!({}) } else { Value::Null };
+            section.entry(key).or_insert(nothing);
         }
     }
     sections

@@ -125,6 +125,7 @@ impl Terminal {
             bus.clone(),
             LoopSettings::default(),
             commands::table(&restart)?,
+            None,
         );
         let cancel = CancellationToken::new();
         let stop = cancel.clone();

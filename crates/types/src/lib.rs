@@ -21,7 +21,8 @@ pub use ids::{
     TraceId,
 };
 pub use message::{
-    Button, ChatKind, DeliveryContext, InboundMessage, MediaRef, Origin, OutboundKey, OutboundKind, OutboundMessage,
+    Button, ChatKind, DeliveryContext, HEARTBEAT_SESSION, InboundMessage, MediaRef, Origin, OutboundKey, OutboundKind,
+    OutboundMessage,
 };
 pub use response::{FinishReason, LlmResponse, Usage};
 pub use tool::{Effect, Severity, ToolResult, ToolSource, ToolSpec};

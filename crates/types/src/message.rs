@@ -42,6 +42,9 @@ pub enum Origin {
     },
 }
 
+/// The session in which the tasks of `HEARTBEAT.md` are worked on.
+pub const HEARTBEAT_SESSION: &str = "heartbeat";
+
 /// Where in a chat a reply belongs. Kept per session, so that messages nobody asked for find the
 /// same thread.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]

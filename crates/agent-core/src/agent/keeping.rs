@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nanobot_session::{Entry, ReadFrom, SessionView, TurnOutcome};
-use nanobot_types::SessionKey;
+use nanobot_types::{HEARTBEAT_SESSION, SessionKey};
 
 use super::Agent;
 use super::log::{Conversation, SessionLog};
-use crate::consolidation::{Size, left_behind};
+use crate::consolidation::{Size, left_behind, old_messages};
 use crate::{AgentError, CompactReport, Observer, Signal, Teller, Untold};
 
 impl Agent {
@@ -72,6 +72,21 @@ impl Agent {
         if let Err(error) = self.consolidator.make_room(session, &teller).await {
             tracing::warn!(%error, %session, "no room could be made");
         }
+        Ok(self.sessions.read(session, ReadFrom::Cursor).await?)
+    }
+
+    /// Leaves earlier heartbeats out of a heartbeat's conversation but for the newest messages. What
+    /// they found was told or written down then, so nothing is summarised.
+    pub(super) async fn shorten_heartbeat(
+        &self,
+        session: &SessionKey,
+        view: SessionView,
+    ) -> Result<SessionView, AgentError> {
+        if session.as_str() != HEARTBEAT_SESSION {
+            return Ok(view);
+        }
+        let Some(upto) = old_messages(&view, self.settings.heartbeat_keeps) else { return Ok(view) };
+        self.sessions.append(session, view.head, vec![Entry::Consolidated { upto }]).await?;
         Ok(self.sessions.read(session, ReadFrom::Cursor).await?)
     }
 

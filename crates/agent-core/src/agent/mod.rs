@@ -78,6 +78,8 @@ pub struct AgentSettings {
     pub model: ModelId,
     /// How conversations are kept within the model's window.
     pub consolidation: ConsolidationSettings,
+    /// Messages of earlier heartbeats that the next one still sees.
+    pub heartbeat_keeps: usize,
     /// Where results of tools that are too long for a prompt are kept whole, readable for tools;
     /// without it they are cut.
     pub results_folder: Option<PathBuf>,
@@ -92,6 +94,7 @@ impl Default for AgentSettings {
             max_concurrent_turns: 32,
             model: ModelId::from(""),
             consolidation: ConsolidationSettings::default(),
+            heartbeat_keeps: 8,
             results_folder: None,
             calibration_file: None,
         }
@@ -229,6 +232,7 @@ impl Agent {
         self.consolidator.calibrator().load().await;
         let view = self.sessions.read(&session, ReadFrom::Cursor).await?;
         let view = self.make_room(&session, view, &request.observer).await?;
+        let view = self.shorten_heartbeat(&session, view).await?;
         let mut log = SessionLog::new(self.sessions.clone(), &request.facts, view.head);
         log.conversation = Conversation::of(&view);
         let said = LogFacts::of(&view, &request.entry.at);

@@ -15,7 +15,8 @@ use futures_util::future::join_all;
 use nanobot_bus::{BusError, Delivery, REDELIVERY_DELAY, Settle};
 use nanobot_session::{MessageEntry, TurnOutcome};
 use nanobot_types::{
-    ChatMessage, InboundMessage, MessageId, Origin, OutboundKey, OutboundKind, OutboundMessage, SessionKey, UserMessage,
+    ChatMessage, HEARTBEAT_SESSION, InboundMessage, MessageId, Origin, OutboundKey, OutboundKind, OutboundMessage,
+    SessionKey, UserMessage,
 };
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
@@ -354,13 +355,23 @@ impl Lane {
 
     /// Publishes the visible end of a turn, then settles the messages it answered.
     async fn publish(&self, queued: &Queued, report: TurnReport) -> Handled {
-        if let Some(text) = report.visible.filter(|_| !is_silent(&queued.delivery.message)) {
+        let message = &queued.delivery.message;
+        let said = report.visible.filter(|_| !is_silent(message));
+        let told = match said {
+            Some(text) if is_heartbeat(&self.session) => match self.judged(message, text, report.ended).await {
+                Some(told) => told,
+                // The program goes down: the ledger hands the message out again.
+                None => return Handled::Done,
+            },
+            said => said,
+        };
+        if let Some(text) = told {
             let key = OutboundKey { turn: report.trace, position: 0 };
             let kind = match report.ended {
                 TurnOutcome::Failed | TurnOutcome::Limited => OutboundKind::Notice,
                 TurnOutcome::Replied | TurnOutcome::Suppressed | TurnOutcome::Stopped => OutboundKind::Final,
             };
-            let mut reply = OutboundMessage::in_reply_to(&queued.delivery.message, key, kind, text);
+            let mut reply = OutboundMessage::in_reply_to(message, key, kind, text);
             reply.completes = report.stream;
             if let Err(error) = self.shared.bus.publish_outbound(reply).await {
                 tracing::error!(%error, session = %self.session, "a reply could not be stored; it is recorded and comes again");
@@ -371,6 +382,18 @@ impl Lane {
         let handled = settle(&answered, &Settle::Ack).await;
         answered.iter().for_each(|queued| self.shared.turn_ended(&queued.delivery.message));
         handled
+    }
+
+    /// What is told of the work of a heartbeat; `None` when that cannot be decided any more. That
+    /// something went wrong is for the log: nobody waits for the answer, and the next beat tries again.
+    async fn judged(&self, message: &InboundMessage, answer: String, ended: TurnOutcome) -> Option<Option<String>> {
+        if matches!(ended, TurnOutcome::Failed | TurnOutcome::Limited) {
+            tracing::warn!(answer, "the work of a heartbeat came to nothing");
+            return Some(None);
+        }
+        let Some(judge) = &self.shared.judge else { return Some(Some(answer)) };
+        let told = self.shared.abort.run_until_cancelled(judge.worth_telling(&message.content, &answer)).await?;
+        Some(told)
     }
 
     /// The journal failed: say so once, try again later. A disk that is full or broken may stay so
@@ -417,10 +440,17 @@ async fn settle(messages: &[&Queued], outcome: &Settle) -> Handled {
     Handled::Done
 }
 
-/// Whether nobody is to be told what comes of a message: a job whose answer is not sent.
+/// Whether nobody is to be told what comes of a message: a job whose answer is not sent, a
+/// heartbeat where nobody is to be told.
 fn is_silent(message: &InboundMessage) -> bool {
-    matches!(message.origin, Origin::Cron { .. })
-        && message.metadata.get("deliver").is_some_and(|deliver| deliver == false)
+    match message.origin {
+        Origin::Cron { .. } => message.metadata.get("deliver").is_some_and(|deliver| deliver == false),
+        _ => is_heartbeat(&message.session_key()) && message.channel.as_str() == "cli",
+    }
+}
+
+fn is_heartbeat(session: &SessionKey) -> bool {
+    session.as_str() == HEARTBEAT_SESSION
 }
 
 fn facts_of(message: &InboundMessage, session: &SessionKey) -> TurnFacts {
@@ -506,7 +536,7 @@ struct BusObserver {
 
 impl Observer for BusObserver {
     fn signal(&self, signal: Signal) {
-        if is_silent(&self.message) {
+        if is_silent(&self.message) || is_heartbeat(&self.message.session_key()) {
             return;
         }
         let (kind, text) = match signal {

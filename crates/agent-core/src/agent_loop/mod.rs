@@ -6,6 +6,7 @@
 //! ledger. No turn detail and no failover live here.
 
 mod commands;
+mod judge;
 mod lane;
 mod line;
 mod pump;
@@ -14,6 +15,7 @@ mod subagent;
 use std::time::Duration;
 
 pub use commands::{Command, CommandContext, CommandReply, CommandTable, DuplicateCommand, When};
+pub use judge::Judge;
 pub use pump::AgentLoop;
 
 /// How the loop behaves.

@@ -13,9 +13,9 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::LoopSettings;
 use super::commands::{Command, CommandContext, CommandReply, CommandTable, Parsed, When};
 use super::lane::{Lane, LaneHandle, Queued, Refusal};
+use super::{Judge, LoopSettings};
 use crate::error::chain;
 use crate::{Agent, AgentError, SubagentTask};
 
@@ -39,6 +39,7 @@ pub(super) struct Shared {
     pub(super) bus: Arc<dyn Bus>,
     pub(super) ledger: Arc<dyn Ledger>,
     pub(super) commands: CommandTable,
+    pub(super) judge: Option<Arc<dyn Judge>>,
     pub(super) settings: LoopSettings,
     lanes: Mutex<HashMap<SessionKey, LaneHandle>>,
     pub(super) tasks: TaskTracker,
@@ -56,10 +57,11 @@ impl AgentLoop {
     /// bus's.
     #[must_use]
     pub fn new(agent: Arc<Agent>, bus: Arc<dyn Bus>, ledger: Arc<dyn Ledger>, settings: LoopSettings) -> Self {
-        Self::with_commands(agent, bus, ledger, settings, CommandTable::built_in())
+        Self::with_commands(agent, bus, ledger, settings, CommandTable::built_in(), None)
     }
 
-    /// The same with commands of one's own.
+    /// The same with commands of one's own, and with somebody who decides what is told of heartbeats;
+    /// without, every answer is.
     #[must_use]
     pub fn with_commands(
         agent: Arc<Agent>,
@@ -67,12 +69,14 @@ impl AgentLoop {
         ledger: Arc<dyn Ledger>,
         settings: LoopSettings,
         commands: CommandTable,
+        judge: Option<Arc<dyn Judge>>,
     ) -> Self {
         let shared = Shared {
             agent,
             bus,
             ledger,
             commands,
+            judge,
             settings,
             lanes: Mutex::default(),
             tasks: TaskTracker::new(),

@@ -7,8 +7,8 @@
 
 use std::sync::Arc;
 
-use nanobot_provider::{ChatRequest, Generation, ToolChoice};
-use nanobot_types::{ChatMessage, Effect, LlmResponse, Map, ModelId, ToolSource, ToolSpec, Transcript};
+use nanobot_provider::{ChatRequest, Generation, ToolChoice, handed_over};
+use nanobot_types::{ChatMessage, Effect, LlmResponse, ModelId, ToolSource, ToolSpec, Transcript};
 use serde_json::{Value, json};
 
 use super::pieces::Piece;
@@ -17,8 +17,6 @@ use super::pieces::Piece;
 const SAVE_MEMORY: &str = "save_memory";
 const HISTORY_ENTRY: &str = "history_entry";
 const MEMORY_UPDATE: &str = "memory_update";
-/// Where `ToolCall::malformed` keeps what came.
-const MALFORMED: &str = "_malformed";
 
 const SYSTEM: &str = "You keep the long-term memory of a personal assistant. You get its current long-term memory and a \
     part of a conversation that is about to leave its context. Hand over what is worth keeping by calling \
@@ -83,20 +81,9 @@ fn tool() -> ToolSpec {
     }
 }
 
-/// Reads an answer: a call of the tool, or else an object in the text. Every shape of arguments
-/// that models are known for is taken; why not is for the log and for people.
+/// Reads an answer, whatever shape it has; why it is none is for the log and for people.
 pub(super) fn read(response: &LlmResponse) -> Result<Summary, String> {
-    let call = response.tool_calls.iter().find(|call| call.name.as_str() == SAVE_MEMORY);
-    let arguments = match call {
-        Some(call) => serde_json::from_str(&call.arguments)
-            .ok()
-            .and_then(|value| object_of(value, 0))
-            .ok_or("the arguments of save_memory are no object")?,
-        None => {
-            let text = response.content.as_deref().unwrap_or_default();
-            in_text(text).ok_or("it did not call save_memory")?
-        }
-    };
+    let arguments = handed_over(response, SAVE_MEMORY)?;
     let field = |name: &str| match arguments.get(name) {
         None | Some(Value::Null) => Err(format!("{name} is missing")),
         Some(Value::String(text)) => Ok(text.clone()),
@@ -107,31 +94,6 @@ pub(super) fn read(response: &LlmResponse) -> Result<Summary, String> {
         return Err(format!("{HISTORY_ENTRY} is empty"));
     }
     Ok(Summary { history: history.trim().to_owned(), facts })
-}
-
-/// An object, also as a text of one, as the first of a list, or as arguments that could not be
-/// read.
-fn object_of(value: Value, depth: usize) -> Option<Map> {
-    match value {
-        _ if depth > 3 => None,
-        Value::Object(map) => match map.get(MALFORMED).and_then(Value::as_str) {
-            Some(raw) => object_of(serde_json::from_str(raw).ok()?, depth + 1),
-            None => Some(map),
-        },
-        Value::String(text) => object_of(serde_json::from_str(&text).ok()?, depth + 1),
-        Value::Array(list) => object_of(list.into_iter().next()?, depth + 1),
-        Value::Null | Value::Bool(_) | Value::Number(_) => None,
-    }
-}
-
-/// The object in a text, with whatever words and fences around it.
-fn in_text(text: &str) -> Option<Map> {
-    let begin = text.find('{')?;
-    let end = text.rfind('}')?;
-    let object: Map = serde_json::from_str(text.get(begin..=end)?).ok()?;
-    // Models that cannot call tools write the call down.
-    let arguments = object.get("arguments").or_else(|| object.get("parameters")).cloned();
-    arguments.and_then(|arguments| object_of(arguments, 0)).or(Some(object))
 }
 
 #[cfg(test)]
@@ -150,22 +112,9 @@ mod tests {
     }
 
     #[test]
-    fn every_shape_of_an_answer_is_read() {
-        let object = r#"{"history_entry": " h\n", "memory_update": "f"}"#;
-        let malformed = ToolCall::malformed("1", SAVE_MEMORY, &format!("[{object}]"), "a list");
-        let good = [
-            called(object),
-            called(&json!(object).to_string()),
-            called(&format!("[{object}, 1]")),
-            LlmResponse { tool_calls: vec![malformed], ..said("") },
-            said(object),
-            said(&format!("Here you are:\n```json\n{object}\n```\nDone.")),
-            said(&format!(r#"{{"name": "save_memory", "arguments": {object}}}"#)),
-        ];
-        for response in good {
-            let expected = Summary { history: "h".to_owned(), facts: "f".to_owned() };
-            assert_eq!(read(&response), Ok(expected), "{response:?}");
-        }
+    fn what_is_no_text_is_written_as_one() {
+        let plain = called(r#"{"history_entry": " h\n", "memory_update": "f"}"#);
+        assert_eq!(read(&plain), Ok(Summary { history: "h".to_owned(), facts: "f".to_owned() }));
         let odd = called(r#"{"history_entry": {"a": 1}, "memory_update": ["x"]}"#);
         let expected = Summary { history: r#"{"a":1}"#.to_owned(), facts: r#"["x"]"#.to_owned() };
         assert_eq!(read(&odd), Ok(expected));
@@ -174,13 +123,8 @@ mod tests {
     #[test]
     fn what_is_no_summary_is_refused() {
         let table = [
-            (said(""), "it did not call save_memory"),
             (said("I have saved everything."), "it did not call save_memory"),
-            (said("[1, 2]"), "it did not call save_memory"),
             (said("{}"), "history_entry is missing"),
-            (called("[]"), "the arguments of save_memory are no object"),
-            (called("[3]"), "the arguments of save_memory are no object"),
-            (called("7"), "the arguments of save_memory are no object"),
             (called(r#"{"memory_update": "f"}"#), "history_entry is missing"),
             (called(r#"{"history_entry": "h"}"#), "memory_update is missing"),
             (called(r#"{"history_entry": null, "memory_update": "f"}"#), "history_entry is missing"),

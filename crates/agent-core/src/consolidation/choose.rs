@@ -54,6 +54,12 @@ pub(super) fn boundary(view: &SessionView, need: Need) -> Option<(Seq, usize)> {
     enough.or(last)
 }
 
+/// The position before which everything but the newest `kept` messages lies; `None` when that is
+/// nothing.
+pub(crate) fn old_messages(view: &SessionView, kept: usize) -> Option<Seq> {
+    boundary(view, Need { tokens: usize::MAX, kept }).map(|(upto, _)| upto)
+}
+
 fn for_each(view: &SessionView, mut visit: impl FnMut(Seq, bool, usize)) {
     for record in view.standing() {
         if record.seq < view.cursor {

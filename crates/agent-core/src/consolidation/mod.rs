@@ -36,7 +36,7 @@ pub use report::CompactReport;
 pub use settings::ConsolidationSettings;
 pub use tell::{Teller, Untold};
 
-pub(crate) use choose::{Size, size};
+pub(crate) use choose::{Size, old_messages, size};
 pub(crate) use state::{last_summary, left_behind, waits};
 
 use self::state::Pending;

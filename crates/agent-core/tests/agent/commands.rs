@@ -150,7 +150,8 @@ async fn commands_of_ones_own_work_like_the_built_in_ones() {
     let more: [Arc<dyn Command>; 3] =
         [Arc::new(Faulty("panics")), Arc::new(Faulty("fails")), Arc::new(Follows(followed.clone()))];
     let table = CommandTable::built_in().with(more).unwrap();
-    let agent_loop = AgentLoop::with_commands(world.agent(), bus.clone(), bus.clone(), LoopSettings::default(), table);
+    let agent_loop =
+        AgentLoop::with_commands(world.agent(), bus.clone(), bus.clone(), LoopSettings::default(), table, None);
     let cancel = CancellationToken::new();
     let stop = cancel.clone();
     let task = TaskTracker::new().spawn(async move { agent_loop.run(stop).await.unwrap() });

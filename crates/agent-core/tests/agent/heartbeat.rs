@@ -1,0 +1,123 @@
+//! Turns of heartbeats: little context, and nothing told that is not worth it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use nanobot_agent_core::{AgentLoop, CommandTable, Judge, LoopSettings};
+use nanobot_bus::{Bus as _, Ledger as _, LedgerFilter, MemoryBus, Queue, Settle};
+use nanobot_testkit::provider::{last_user_text, tool_results};
+use nanobot_testkit::{Reply, ScriptedProvider, WAIT_LIMIT};
+use nanobot_types::{HEARTBEAT_SESSION, InboundMessage, Origin, OutboundKind, OutboundMessage, SessionKey};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::world::World;
+
+/// Tells what is news.
+#[derive(Debug)]
+struct News;
+
+#[async_trait]
+impl Judge for News {
+    async fn worth_telling(&self, task: &str, answer: &str) -> Option<String> {
+        assert!(task.starts_with("task "), "{task}");
+        answer.strip_prefix("news: ").map(str::to_owned)
+    }
+}
+
+fn beat(number: usize, channel: &str) -> InboundMessage {
+    InboundMessage {
+        id: Some(format!("heartbeat-{number}").into()),
+        session_key_override: Some(SessionKey::from(HEARTBEAT_SESSION)),
+        origin: Origin::Heartbeat,
+        ..InboundMessage::text(channel, "heartbeat", "7", format!("task {number}"))
+    }
+}
+
+/// Has these messages handled in order, and returns everything that was sent.
+async fn sent(world: &World, messages: Vec<InboundMessage>) -> Vec<OutboundMessage> {
+    let bus = Arc::new(MemoryBus::new());
+    let agent_loop = AgentLoop::with_commands(
+        world.agent(),
+        bus.clone(),
+        bus.clone(),
+        LoopSettings::default(),
+        CommandTable::built_in(),
+        Some(Arc::new(News)),
+    );
+    let cancel = CancellationToken::new();
+    let stop = cancel.clone();
+    let task = TaskTracker::new().spawn(async move { agent_loop.run(stop).await.unwrap() });
+    // What a person says last is answered last.
+    let mut out = bus.outbound(&"telegram".into()).await.unwrap();
+    for message in messages {
+        let began = tokio::time::Instant::now();
+        bus.publish_inbound(message).await.unwrap();
+        while !bus.list(Queue::Inbound, LedgerFilter::Open, 1).await.unwrap().is_empty() {
+            assert!(began.elapsed() < WAIT_LIMIT, "a message is not settled");
+            tokio::task::yield_now().await;
+        }
+    }
+    bus.publish_inbound(InboundMessage::text("telegram", "u", "7", "the end")).await.unwrap();
+    let mut sent = Vec::new();
+    loop {
+        let delivery = out.next().await.unwrap();
+        delivery.settle(Settle::Ack).await.unwrap();
+        if delivery.message.kind == OutboundKind::Final && delivery.message.content == "end" {
+            break;
+        }
+        let is_of_a_beat = delivery.message.key.turn.as_str().contains("heartbeat-");
+        if is_of_a_beat && !matches!(delivery.message.kind, OutboundKind::TurnEnd { .. }) {
+            sent.push(OutboundMessage::clone(&delivery.message));
+        }
+    }
+    cancel.cancel();
+    task.await.unwrap();
+    sent
+}
+
+#[tokio::test]
+async fn only_what_is_worth_it_is_told_and_never_that_it_failed() {
+    let answers =
+        [Reply::text("all is well"), Reply::text("news: it rains"), Reply::error(401, "no"), Reply::text("end")];
+    let world = World::new(ScriptedProvider::scripted(answers));
+    let told = sent(&world, (0..3).map(|number| beat(number, "telegram")).collect()).await;
+    let texts: Vec<(&str, &str)> =
+        told.iter().map(|message| (message.chat_id.as_str(), message.content.as_str())).collect();
+    assert_eq!(texts, [("7", "it rains")]);
+}
+
+#[tokio::test]
+async fn where_nobody_reads_nothing_is_sent() {
+    let world = World::new(ScriptedProvider::scripted([Reply::text("news: it rains"), Reply::text("end")]));
+    assert_eq!(sent(&world, vec![beat(0, "cli")]).await, []);
+    assert!(world.log(HEARTBEAT_SESSION).await.iter().any(|line| line.contains("it rains")), "the work is on record");
+}
+
+#[tokio::test]
+async fn a_heartbeat_writes_to_nobody_by_the_message_tool() {
+    let world = World::new(ScriptedProvider::answering(|request| match tool_results(request).as_slice() {
+        [] if format!("{:?}", request.transcript).contains("the end") => Reply::text("end"),
+        [] => Reply::call("message", &json!({"content": "hello"})),
+        results => Reply::text(format!("news: {}", results.join("+"))),
+    }));
+    let told = sent(&world, vec![beat(0, "telegram")]).await;
+    let [message] = told.as_slice() else { panic!("{told:?}") };
+    assert!(message.content.contains("Nobody is written to from a heartbeat"), "{}", message.content);
+    assert!(world.outbox.0.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_heartbeat_sees_the_newest_of_the_earlier_ones_only() {
+    let world = World::new(ScriptedProvider::answering(|request| {
+        let last = last_user_text(request);
+        if last.contains("the end") {
+            return Reply::text("end");
+        }
+        Reply::text(format!("news: {}", request.transcript.messages().len()))
+    }));
+    let told = sent(&world, (0..12).map(|number| beat(number, "telegram")).collect()).await;
+    let seen: Vec<&str> = told.iter().map(|message| message.content.as_str()).collect();
+    assert_eq!(seen, ["1", "3", "5", "7", "9", "9", "9", "9", "9", "9", "9", "9"]);
+}

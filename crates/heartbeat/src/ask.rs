@@ -1,0 +1,75 @@
+//! One small request whose answer is the call of a tool.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nanobot_provider::{CallContext, ChatRequest, Generation, ProviderRouter, ToolChoice, handed_over};
+use nanobot_types::{
+    ChatMessage, Effect, FinishReason, LlmResponse, Map, ModelId, ToolSource, ToolSpec, TraceId, Transcript,
+};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+/// How long a model may take.
+const DEADLINE: Duration = Duration::from_mins(2);
+
+/// A question and how it is answered.
+#[derive(Debug)]
+pub(crate) struct Question<'a> {
+    /// What the request is called in logs.
+    pub(crate) name: &'static str,
+    pub(crate) system: &'a str,
+    pub(crate) text: String,
+    /// The tool, what it does, and the schema of its arguments.
+    pub(crate) tool: (&'static str, &'static str, Value),
+}
+
+/// Asks, and reads the arguments of the call. The tool is forced where the model can be made to.
+pub(crate) async fn ask(
+    router: &ProviderRouter,
+    question: &Question<'_>,
+    cancel: &CancellationToken,
+) -> Result<Map, String> {
+    let forced = call(router, question, ToolChoice::Tool(question.tool.0.into()), cancel).await?;
+    let response = match forced.finish_reason {
+        // Some models refuse a forced choice.
+        FinishReason::Error if !cancel.is_cancelled() => call(router, question, ToolChoice::Auto, cancel).await?,
+        _ => forced,
+    };
+    match response.finish_reason {
+        FinishReason::Error | FinishReason::ContextOverflow => {
+            let words = response.content.as_deref().unwrap_or("the model did not answer");
+            Err(words.lines().next().unwrap_or_default().chars().take(200).collect())
+        }
+        _ => handed_over(&response, question.tool.0),
+    }
+}
+
+async fn call(
+    router: &ProviderRouter,
+    question: &Question<'_>,
+    tool_choice: ToolChoice,
+    cancel: &CancellationToken,
+) -> Result<LlmResponse, String> {
+    let (name, description, parameters) = &question.tool;
+    let tool = ToolSpec {
+        name: (*name).into(),
+        description: (*description).to_owned(),
+        parameters: parameters.clone(),
+        effect: Effect::Pure,
+        source: ToolSource::BuiltIn,
+    };
+    let request = ChatRequest {
+        model: ModelId::from(""),
+        system: question.system.into(),
+        transcript: Transcript::repair([Arc::new(ChatMessage::user(question.text.clone()))]).transcript,
+        tools: Arc::new([tool]),
+        tool_choice,
+        generation: Generation::default(),
+        cache_key: None,
+    };
+    let context = CallContext { trace: TraceId::from(question.name), deltas: None, cancel: cancel.child_token() };
+    tokio::time::timeout(DEADLINE, router.chat_with_failover(request, &context))
+        .await
+        .map_err(|_elapsed| format!("no answer within {} s", DEADLINE.as_secs()))
+}

@@ -1,0 +1,137 @@
+//! What `HEARTBEAT.md` asks for, read without a model.
+//!
+//! Decision: only what is plainly nothing is taken for nothing: headings, comments, rules, empty
+//! list items, boxes that are ticked, and what stands under a heading that says it is done. Where a
+//! heading says that tasks are below it, words elsewhere are for people.
+
+/// What headings of tasks are called, in lower case; a part of the heading is enough.
+const ACTIVE: [&str; 6] = ["active", "to do", "todo", "进行", "待办", "任务"];
+/// What headings of tasks that are done are called.
+const DONE: [&str; 6] = ["completed", "done", "archive", "已完成", "完成", "归档"];
+
+/// What a heading says of the lines below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Active,
+    Done,
+    Other,
+}
+
+/// The tasks of the file, with the headings that divide them; `None` when there are none.
+#[must_use]
+pub fn active_tasks(text: &str) -> Option<String> {
+    let text = without_comments(text);
+    let lines = parts(&text);
+    let is_divided = lines.iter().any(|(part, _)| *part == Part::Active);
+    let is_wanted = |part: Part| if is_divided { part == Part::Active } else { part != Part::Done };
+    let kept: Vec<&str> = lines
+        .iter()
+        .filter(|(part, line)| is_wanted(*part) && !is_nothing(line))
+        .map(|(_, line)| line.trim_end())
+        .collect();
+    kept.iter().any(|line| heading(line).is_none()).then(|| kept.join("\n"))
+}
+
+/// Every line with the part of the file it belongs to. A heading that names no part belongs to the
+/// part of the heading above it.
+fn parts(text: &str) -> Vec<(Part, &str)> {
+    let mut above: Vec<(usize, Part)> = Vec::new();
+    let mut in_fence = false;
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        in_fence ^= line.trim_start().starts_with("```");
+        let heading = heading(line).filter(|_| !in_fence);
+        if let Some((level, title)) = heading {
+            above.retain(|(other, _)| *other < level);
+            if let Some(named) = part_of(title) {
+                above.push((level, named));
+                // Its own words ask for nothing.
+                continue;
+            }
+        }
+        lines.push((above.last().map_or(Part::Other, |(_, part)| *part), line));
+    }
+    lines
+}
+
+fn heading(line: &str) -> Option<(usize, &str)> {
+    let line = line.trim_start();
+    let title = line.trim_start_matches('#');
+    let level = line.len() - title.len();
+    let is_heading = (1..=6).contains(&level) && (title.is_empty() || title.starts_with([' ', '\t']));
+    is_heading.then(|| (level, title.trim()))
+}
+
+fn part_of(title: &str) -> Option<Part> {
+    let title = title.to_lowercase();
+    let says = |names: &[&str]| names.iter().any(|name| title.contains(name));
+    if says(&DONE) {
+        Some(Part::Done)
+    } else if says(&ACTIVE) {
+        Some(Part::Active)
+    } else {
+        None
+    }
+}
+
+/// Whether a line asks for nothing: blank, a rule, an empty item, a box that is ticked.
+fn is_nothing(line: &str) -> bool {
+    let line = line.trim();
+    let is_rule = line.chars().all(|c| matches!(c, '-' | '*' | '_' | '=' | ' '));
+    let item = line.strip_prefix(['-', '*', '+']).unwrap_or(line).trim_start();
+    let is_ticked = item.starts_with("[x]") || item.starts_with("[X]");
+    let words = item.strip_prefix("[ ]").unwrap_or(item);
+    is_rule || is_ticked || words.trim().is_empty()
+}
+
+/// The text without HTML comments; one that does not end goes to the end.
+fn without_comments(text: &str) -> String {
+    let mut kept = String::new();
+    let mut rest = text;
+    while let Some((before, comment)) = rest.split_once("<!--") {
+        kept.push_str(before);
+        rest = comment.split_once("-->").map_or("", |(_, after)| after);
+    }
+    kept + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_asks_for_nothing_has_no_tasks() {
+        let table = [
+            "",
+            " \n\t\n",
+            "# Heartbeat\n\n<!-- Add tasks\nbelow. -->\n\n## Active Tasks\n\n## Completed\n\n- [x] once\n- was done\n",
+            "# Heartbeat\n\nThis file is read every half hour.\n\n## Active Tasks\n\n- [ ]\n-\n* \n---\n",
+            "## Active Tasks\n- [x] all done\n",
+            "## 进行中的任务\n\n## 已完成\n- 买牛奶\n",
+            "<!-- - water the plants",
+            "# Only\n## headings\n### here\n",
+        ];
+        for text in table {
+            assert_eq!(active_tasks(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn tasks_are_what_is_left() {
+        let table = [
+            ("- water the plants", "- water the plants"),
+            ("Look at the mail.\n## Done\n- bread", "Look at the mail."),
+            ("Words.\n## Active Tasks\n- [ ] mail <!-- hourly -->\n- [x] bread\n## Notes\nmore", "- [ ] mail"),
+            (
+                "## Active Tasks\n### Daily\n- news\n#### Completed\n- x\n### Weekly\n- bins",
+                "### Daily\n- news\n### Weekly\n- bins",
+            ),
+            ("## TODO\n```\n# not a heading\n```", "```\n# not a heading\n```"),
+            ("## 待办\n- 查看邮件", "- 查看邮件"),
+            ("#hashtag", "#hashtag"),
+        ];
+        for (text, tasks) in table {
+            assert_eq!(active_tasks(text).as_deref(), Some(tasks), "{text}");
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! A heartbeat from the file to the message on the bus, and what is told of it, with a scripted model.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, FixedOffset};
+use nanobot_bus::{Bus as _, Ledger as _, LedgerFilter, MemoryBus, Queue};
+use nanobot_heartbeat::{Beat, Decider, Evaluator, HeartbeatParts, HeartbeatService, HeartbeatSettings, Place, Places};
+use nanobot_provider::{Candidate, Generation, ProviderRouter, RetryPolicy, ToolChoice};
+use nanobot_testkit::{Reply, ScriptedProvider};
+use nanobot_types::{DeliveryContext, InboundMessage, Origin};
+use serde_json::json;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+const TASKS: &str = "# Heartbeat\n\n## Active Tasks\n\n- [ ] look at the mail every hour\n";
+
+#[derive(Debug)]
+struct OneChat;
+
+#[async_trait]
+impl Places for OneChat {
+    async fn latest(&self) -> Option<Place> {
+        let delivery = DeliveryContext { thread: Some("5".to_owned()), ..DeliveryContext::default() };
+        Some(Place { channel: "telegram".into(), chat_id: "7".into(), delivery, chat: None })
+    }
+}
+
+#[derive(Debug)]
+struct Nowhere;
+
+#[async_trait]
+impl Places for Nowhere {
+    async fn latest(&self) -> Option<Place> {
+        None
+    }
+}
+
+struct World {
+    home: TempDir,
+    model: Arc<ScriptedProvider>,
+    router: Arc<ProviderRouter>,
+    bus: Arc<MemoryBus>,
+}
+
+impl World {
+    fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
+        let model = Arc::new(ScriptedProvider::scripted(replies));
+        let candidate = Candidate { provider: model.clone(), model: "m".into(), generation: Generation::default() };
+        let policy = RetryPolicy { pauses: Vec::new(), ..RetryPolicy::default() };
+        let router = Arc::new(ProviderRouter::new([candidate], policy));
+        Self { home: TempDir::new().unwrap(), model, router, bus: Arc::new(MemoryBus::new()) }
+    }
+
+    fn write(&self, text: &str) {
+        std::fs::write(self.home.path().join("HEARTBEAT.md"), text).unwrap();
+    }
+
+    fn service(&self, places: Arc<dyn Places>) -> HeartbeatService {
+        HeartbeatService::new(HeartbeatParts {
+            file: self.home.path().join("HEARTBEAT.md"),
+            decider: Decider::new(self.router.clone()),
+            bus: self.bus.clone(),
+            ledger: self.bus.clone(),
+            places,
+            settings: HeartbeatSettings { interval_s: 60, ..HeartbeatSettings::default() },
+        })
+    }
+
+    async fn beat(&self) -> Result<Beat, String> {
+        self.service(Arc::new(OneChat)).beat(noon(), &CancellationToken::new()).await
+    }
+
+    async fn messages(&self) -> Vec<InboundMessage> {
+        let open = self.bus.list(Queue::Inbound, LedgerFilter::Open, 100).await.unwrap();
+        open.into_iter().filter_map(|entry| entry.inbound).collect()
+    }
+
+    async fn told(&self, answer: &str) -> Option<String> {
+        let evaluator = Evaluator::new(self.router.clone(), self.home.path());
+        evaluator.worth_telling("look at the mail", answer, &CancellationToken::new()).await
+    }
+}
+
+fn noon() -> DateTime<FixedOffset> {
+    DateTime::parse_from_rfc3339("2026-03-02T12:00:00+01:00").unwrap()
+}
+
+fn decided(arguments: &serde_json::Value) -> Reply {
+    Reply::call("heartbeat", arguments)
+}
+
+#[tokio::test]
+async fn a_file_without_tasks_costs_nothing() {
+    let world = World::new([]);
+    assert_eq!(world.beat().await, Ok(Beat::Idle), "there is no file");
+    world.write("# Heartbeat\n\n## Active Tasks\n\n## Completed\n\n- [x] bread\n");
+    assert_eq!(world.beat().await, Ok(Beat::Idle));
+    assert_eq!(world.model.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn what_is_due_becomes_a_message_to_where_somebody_wrote_last() {
+    let world = World::new([decided(&json!({"action": "run", "tasks": "look at the mail"}))]);
+    world.write(TASKS);
+    assert_eq!(world.beat().await, Ok(Beat::Begun));
+    let messages = world.messages().await;
+    let [message] = messages.as_slice() else { panic!("{messages:?}") };
+    let place = (message.channel.as_str(), message.chat_id.as_str(), message.delivery.thread.as_deref());
+    assert_eq!(place, ("telegram", "7", Some("5")));
+    assert_eq!((message.session_key().as_str(), &message.origin), ("heartbeat", &Origin::Heartbeat));
+    assert!(message.content.ends_with("\n\nlook at the mail"), "{}", message.content);
+    let requests = world.model.requests();
+    let asked = format!("{:?}", requests[0].transcript);
+    assert!(asked.contains("2026-03-02 12:00 (Monday) +01:00") && asked.contains("look at the mail every hour"));
+    assert!(!asked.contains("Heartbeat"), "only the tasks are shown: {asked}");
+    assert_eq!(requests[0].tool_choice, ToolChoice::Tool("heartbeat".into()));
+    assert_eq!(world.beat().await, Ok(Beat::Busy), "the first is not done");
+    assert_eq!(world.model.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn nothing_is_begun_unless_the_model_says_so() {
+    for reply in [decided(&json!({"action": "skip"})), Reply::text("Nothing is due."), decided(&json!({}))] {
+        let world = World::new([reply]);
+        world.write(TASKS);
+        let beat = world.beat().await;
+        assert!(!matches!(beat, Ok(Beat::Begun)), "{beat:?}");
+        assert_eq!(world.messages().await, []);
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_takes_no_forced_choice_is_asked_without() {
+    let world = World::new([Reply::error(400, "tool_choice is not supported"), decided(&json!({"action": "run"}))]);
+    world.write(TASKS);
+    assert_eq!(world.beat().await, Ok(Beat::Begun));
+    assert_eq!(world.model.requests()[1].tool_choice, ToolChoice::Auto);
+    assert!(world.messages().await[0].content.ends_with("- [ ] look at the mail every hour"), "all tasks are meant");
+}
+
+#[tokio::test]
+async fn without_a_chat_the_work_is_done_for_nobody_to_read() {
+    let world = World::new([decided(&json!({"action": "run", "tasks": "x"}))]);
+    world.write(TASKS);
+    let service = world.service(Arc::new(Nowhere));
+    assert_eq!(service.beat(noon(), &CancellationToken::new()).await, Ok(Beat::Begun));
+    let message = world.messages().await.remove(0);
+    assert_eq!((message.channel.as_str(), message.chat_id.as_str()), ("cli", "direct"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_beat_is_one_interval_after_the_start() {
+    let world = World::new([decided(&json!({"action": "run", "tasks": "x"}))]);
+    world.write(TASKS);
+    let end = CancellationToken::new();
+    let mut inbound = world.bus.inbound().await.unwrap();
+    let began = tokio::time::Instant::now();
+    let service = world.service(Arc::new(OneChat));
+    let (delivery, ()) = tokio::join!(
+        async {
+            let delivery = inbound.next().await.unwrap();
+            end.cancel();
+            delivery
+        },
+        service.run(end.clone()),
+    );
+    assert_eq!(delivery.message.origin, Origin::Heartbeat);
+    assert!(began.elapsed() >= Duration::from_secs(60), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn silence_is_decided_without_a_model_and_otherwise_by_one() {
+    let silent = World::new([]);
+    assert_eq!(silent.told("HEARTBEAT_OK").await, None);
+    assert_eq!(silent.model.requests().len(), 0);
+
+    let verdict = |worth: &serde_json::Value| Reply::call("evaluate_notification", &json!({"should_notify": worth}));
+    let table = [
+        (verdict(&json!(true)), Some("2 new mails")),
+        (verdict(&json!(false)), None),
+        (verdict(&json!("false")), None),
+        (Reply::text("I would not."), Some("2 new mails")),
+        (verdict(&json!("perhaps")), Some("2 new mails")),
+    ];
+    for (reply, told) in table {
+        let world = World::new([reply]);
+        assert_eq!(world.told("2 new mails\nHEARTBEAT_OK").await.as_deref(), told);
+    }
+    let down = World::new([Reply::error(401, "no"), Reply::error(401, "no")]);
+    assert_eq!(down.told("2 new mails").await.as_deref(), Some("2 new mails"), "nothing is lost");
+}
+
+#[tokio::test]
+async fn the_workspace_may_say_what_is_worth_telling() {
+    let world = World::new([Reply::call("evaluate_notification", &json!({"should_notify": false}))]);
+    std::fs::create_dir(world.home.path().join("prompts")).unwrap();
+    std::fs::write(world.home.path().join("prompts/evaluator.md"), "Only fires.").unwrap();
+    assert_eq!(world.told("all is well").await, None);
+    assert_eq!(&*world.model.requests()[0].system, "Only fires.");
+}

@@ -1,0 +1,98 @@
+//! The periodic check of `HEARTBEAT.md`, as the configuration has it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use nanobot_agent_core::Judge;
+use nanobot_bus::{Bus, Ledger};
+use nanobot_channel::ChannelName;
+use nanobot_config::Config;
+use nanobot_heartbeat::{Decider, Evaluator, HeartbeatParts, HeartbeatService, HeartbeatSettings, Place, Places};
+use nanobot_provider::ProviderRouter;
+use nanobot_session::{SessionInfo, SessionStore};
+use nanobot_types::DeliveryContext;
+use tokio_util::sync::CancellationToken;
+
+use crate::RuntimeError;
+
+/// What a gateway's heartbeat is made of.
+#[derive(Clone, Debug)]
+pub(crate) struct Heartbeat {
+    settings: HeartbeatSettings,
+    workspace: std::path::PathBuf,
+    router: Arc<ProviderRouter>,
+}
+
+impl Heartbeat {
+    /// The heartbeat of `config`, which asks the models of `router`.
+    pub(crate) fn of(config: &Config, router: Arc<ProviderRouter>) -> Result<Self, RuntimeError> {
+        Ok(Self { settings: config.section("gateway.heartbeat")?, workspace: config.workspace()?, router })
+    }
+
+    /// What beats.
+    pub(crate) fn service(
+        &self,
+        bus: Arc<dyn Bus>,
+        ledger: Arc<dyn Ledger>,
+        places: Arc<dyn Places>,
+    ) -> HeartbeatService {
+        HeartbeatService::new(HeartbeatParts {
+            file: self.workspace.join("HEARTBEAT.md"),
+            decider: Decider::new(self.router.clone()),
+            bus,
+            ledger,
+            places,
+            settings: self.settings,
+        })
+    }
+
+    /// Who decides what is told of it.
+    pub(crate) fn judge(&self) -> Arc<dyn Judge> {
+        Arc::new(HeartbeatJudge(Evaluator::new(self.router.clone(), &self.workspace)))
+    }
+}
+
+#[derive(Debug)]
+struct HeartbeatJudge(Evaluator);
+
+#[async_trait]
+impl Judge for HeartbeatJudge {
+    async fn worth_telling(&self, task: &str, answer: &str) -> Option<String> {
+        // Who asks gives up by itself when the program goes down.
+        self.0.worth_telling(task, answer, &CancellationToken::new()).await
+    }
+}
+
+/// Where people talk to the assistant, as its sessions tell.
+#[derive(Debug)]
+pub(crate) struct SessionPlaces {
+    pub(crate) sessions: Arc<dyn SessionStore>,
+    /// The channels that run.
+    pub(crate) channels: BTreeSet<ChannelName>,
+}
+
+#[async_trait]
+impl Places for SessionPlaces {
+    async fn latest(&self) -> Option<Place> {
+        let mut sessions = self.sessions.list().await.ok()?;
+        sessions.sort_by_key(|session| std::cmp::Reverse(session.updated_at));
+        sessions.iter().find_map(|session| self.place(session))
+    }
+}
+
+impl SessionPlaces {
+    fn place(&self, session: &SessionInfo) -> Option<Place> {
+        let (channel, rest) = session.key.as_str().split_once(':')?;
+        let channel = ChannelName::from(channel);
+        if !self.channels.contains(&channel) || rest.is_empty() {
+            return None;
+        }
+        let (chat, thread) = match rest.split_once(":topic:") {
+            Some((chat, thread)) => (chat, Some(thread.to_owned())),
+            None => (rest, None),
+        };
+        let delivery = DeliveryContext { thread, ..DeliveryContext::default() };
+        Some(Place { channel, chat_id: chat.into(), delivery, chat: None })
+    }
+}
