@@ -1,0 +1,348 @@
+//! What becomes of channels that fail in every way there is, on paused time.
+
+use std::fmt;
+use std::future;
+use std::panic::panic_any;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use nanobot_bus::MemoryBus;
+use nanobot_channel::{
+    Channel, ChannelContext, ChannelError, ChannelName, DeliveryGuarantee, Dialect, Measure, OutboundPart, Sent,
+    TextStyle, async_trait,
+};
+use nanobot_channels::{
+    ChannelManager, ChannelManagerParts, ChannelSettings, HealthState, ManagedChannel, MediaSettings, Stickers,
+};
+use nanobot_testkit::log::Log;
+use tokio::time::{Instant, advance, sleep};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// How a run goes.
+enum Act {
+    /// It ends by itself at once.
+    Return,
+    /// It fails at once.
+    Fail(ChannelError),
+    /// It is alive once and fails then.
+    LiveThenFail(ChannelError),
+    Panic,
+    /// It is alive once and then says nothing more until it is told to stop.
+    Stall,
+    /// The same, and it does not stop when it is told to.
+    Deaf,
+    /// It is alive every ten seconds for so long, then fails.
+    LiveFor(Duration, ChannelError),
+    Live,
+}
+
+/// Decides by the time since the first run, and the number of the run from 0.
+type Script = dyn Fn(Duration, usize) -> Act + Send + Sync;
+
+/// Follows a script, and notes down when it was run, as which of the instances that were made.
+#[derive(Clone)]
+struct Scripted {
+    name: ChannelName,
+    instance: usize,
+    script: Arc<Script>,
+    runs: Arc<Mutex<Vec<(Instant, usize)>>>,
+}
+
+impl fmt::Debug for Scripted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scripted").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Scripted {
+    fn new(script: impl Fn(Duration, usize) -> Act + Send + Sync + 'static) -> Self {
+        Self { name: "chat".into(), instance: 0, script: Arc::new(script), runs: Arc::default() }
+    }
+
+    fn named(self, name: &str) -> Self {
+        Self { name: name.into(), ..self }
+    }
+
+    /// When it was run, since its first run.
+    fn runs(&self) -> Vec<Duration> {
+        let runs = self.runs.lock().unwrap();
+        runs.iter().map(|(at, _)| *at - runs[0].0).collect()
+    }
+
+    fn instances(&self) -> Vec<usize> {
+        self.runs.lock().unwrap().iter().map(|(_, instance)| *instance).collect()
+    }
+
+    /// One that is made anew under the next number whenever that is asked for.
+    fn managed(&self) -> ManagedChannel {
+        let (made, next) = (self.clone(), Mutex::new(0));
+        let again = move || {
+            let mut next = next.lock().unwrap();
+            *next += 1;
+            Ok(Arc::new(Self { instance: *next, ..made.clone() }) as Arc<dyn Channel>)
+        };
+        ManagedChannel::fixed(Arc::new(self.clone()), ChannelSettings::default()).made_by(again)
+    }
+}
+
+#[async_trait]
+impl Channel for Scripted {
+    fn name(&self) -> &ChannelName {
+        &self.name
+    }
+
+    async fn run(&self, context: ChannelContext) -> Result<(), ChannelError> {
+        let act = {
+            let mut runs = self.runs.lock().unwrap();
+            runs.push((Instant::now(), self.instance));
+            (self.script)(runs[0].0.elapsed(), runs.len() - 1)
+        };
+        let alive = async |end: Instant| {
+            while Instant::now() < end {
+                context.progress.alive();
+                sleep(Duration::from_secs(10)).await;
+            }
+        };
+        match act {
+            Act::Return => Ok(()),
+            Act::Fail(error) => Err(error),
+            Act::LiveThenFail(error) => {
+                context.progress.alive();
+                Err(error)
+            }
+            Act::Panic => panic_any("as the script says"),
+            Act::Stall => {
+                context.progress.alive();
+                context.cancel.cancelled().await;
+                // What is left of a run says nothing about the next one.
+                context.progress.alive();
+                Ok(())
+            }
+            Act::Deaf => {
+                context.progress.alive();
+                future::pending().await
+            }
+            Act::LiveFor(time, error) => {
+                alive(Instant::now() + time).await;
+                Err(error)
+            }
+            Act::Live => {
+                let for_ever = alive(Instant::now() + Duration::from_hours(10_000));
+                context.cancel.run_until_cancelled(for_ever).await;
+                Ok(())
+            }
+        }
+    }
+
+    async fn send(&self, _part: &OutboundPart) -> Result<Sent, ChannelError> {
+        Ok(Sent::default())
+    }
+
+    fn guarantee(&self) -> DeliveryGuarantee {
+        DeliveryGuarantee::BestEffort
+    }
+
+    fn text_style(&self) -> TextStyle {
+        TextStyle { dialect: Dialect::Plain, measure: Measure::CodePoints, limit: 4000 }
+    }
+}
+
+fn supervise(managed: Vec<ManagedChannel>) -> ChannelManager {
+    let bus = MemoryBus::new();
+    ChannelManager::start(&ChannelManagerParts {
+        bus: Arc::new(bus.clone()),
+        ledger: Arc::new(bus),
+        channels: managed,
+        refused: Vec::new(),
+        media: MediaSettings::below("unused"),
+        stickers: Stickers::in_folder("unused"),
+        transcriber: None,
+        commands: Arc::default(),
+        cancel: CancellationToken::new(),
+        tasks: TaskTracker::new(),
+    })
+    .unwrap()
+}
+
+fn health(manager: &ChannelManager) -> HealthState {
+    manager.health().snapshot().into_values().next().unwrap()
+}
+
+fn is_degraded(manager: &ChannelManager, expected: &str) -> bool {
+    matches!(health(manager), HealthState::Degraded { why, .. } if why == expected)
+}
+
+fn down() -> ChannelError {
+    ChannelError::Unavailable("no route".to_owned())
+}
+
+const DOWN: &str = "the platform cannot be reached: no route";
+
+/// In how many lines the log says this of that channel.
+fn said(log: &Log, channel: &str, text: &str) -> usize {
+    log.text().lines().filter(|line| line.contains(channel) && line.contains(text)).count()
+}
+
+fn minutes(number: u64) -> Duration {
+    Duration::from_mins(number)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_of_ten_minutes_costs_few_tries_and_ends_soon_after_it() {
+    let outage = minutes(10);
+    let channel = Scripted::new(move |at, run| match run {
+        _ if at < outage => Act::Fail(down()),
+        // Later it fails once more, after a good while.
+        _ if at < outage + minutes(2) => Act::LiveFor(minutes(5), down()),
+        _ => Act::Live,
+    });
+    let manager = supervise(vec![channel.managed()]);
+    sleep(minutes(5)).await;
+    assert!(is_degraded(&manager, DOWN), "{:?}", health(&manager));
+    let HealthState::Degraded { since, .. } = health(&manager) else { unreachable!() };
+    sleep(minutes(4)).await;
+    assert!(matches!(health(&manager), HealthState::Degraded { since: now, .. } if now == since));
+    sleep(minutes(3)).await;
+    assert_eq!(health(&manager), HealthState::Running);
+    let runs = channel.runs();
+    let tries = runs.iter().filter(|at| **at < outage).count();
+    assert!((10..=20).contains(&tries), "{tries} tries: {runs:?}");
+    let back = runs[tries];
+    assert!(back < outage + Duration::from_secs(80), "{back:?}");
+    sleep(minutes(5)).await;
+    let runs = channel.runs();
+    let [.., before, last] = runs.as_slice() else { unreachable!() };
+    let pause = *last - *before - minutes(5);
+    assert!(pause < Duration::from_secs(2), "after a good while the first pause is the first again: {pause:?}");
+    assert!(manager.stop().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_disconnects_are_survived_without_a_rush() {
+    let channel = Scripted::new(|_, run| if run < 1000 { Act::LiveThenFail(down()) } else { Act::Live });
+    let manager = supervise(vec![channel.managed()]);
+    while channel.runs().len() <= 1000 {
+        sleep(minutes(1)).await;
+    }
+    assert_eq!(health(&manager), HealthState::Running);
+    let runs = channel.runs();
+    assert_eq!(runs.len(), 1001);
+    let most = runs.iter().map(|at| runs.iter().filter(|run| **run >= *at && **run < *at + minutes(1)).count()).max();
+    assert!(most <= Some(7), "{most:?} runs in a minute");
+    assert!(channel.instances().iter().all(|instance| *instance == 0), "an error is no reason to make it anew");
+    assert!(manager.stop().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_returns_at_once_does_not_run_hot() {
+    let channel = Scripted::new(|_, _| Act::Return);
+    let manager = supervise(vec![channel.managed()]);
+    sleep(minutes(10)).await;
+    assert!(channel.runs().len() <= 20, "{:?}", channel.runs());
+    assert!(is_degraded(&manager, "it ended by itself"), "{:?}", health(&manager));
+    assert!(manager.stop().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_hangs_or_panics_is_made_anew() {
+    let silence = "it gave no sign of life for 120 s";
+    for (script, why, soon) in [
+        (Box::new(|| Act::Stall) as Box<dyn Fn() -> Act + Send + Sync>, silence, Duration::from_secs(121)),
+        (Box::new(|| Act::Deaf), silence, Duration::from_secs(123)),
+        (Box::new(|| Act::Panic), "it panicked", Duration::from_millis(500)),
+    ] {
+        let channel = Scripted::new(move |_, run| if run == 0 { script() } else { Act::Live });
+        let manager = supervise(vec![channel.managed()]);
+        sleep(soon).await;
+        assert!(is_degraded(&manager, why), "{why}: {:?}", health(&manager));
+        sleep(Duration::from_secs(5)).await;
+        assert_eq!(health(&manager), HealthState::Running, "{why}");
+        assert_eq!(channel.instances(), [0, 1], "{why}");
+        assert!(manager.stop().await, "{why}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_only_a_person_can_repair_is_said_once_and_tried_once_an_hour() {
+    let log = Log::capture().unwrap();
+    let channel =
+        Scripted::new(|_, run| if run < 3 { Act::Fail(ChannelError::Auth("revoked".into())) } else { Act::Live })
+            .named("revoked");
+    let manager = supervise(vec![channel.managed()]);
+    let failed = HealthState::Failed { why: "the platform refuses the credentials: revoked".to_owned() };
+    for hours in 1..=3 {
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!((health(&manager), channel.runs().len()), (failed.clone(), hours));
+        sleep(minutes(58)).await;
+        assert_eq!(channel.runs().len(), hours, "too early");
+        advance(minutes(18)).await;
+    }
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(health(&manager), HealthState::Running);
+    assert_eq!(said(&log, "channel=revoked", "the channel cannot run until somebody repairs this"), 1);
+    assert!(manager.stop().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_receiver_is_said_once_and_given_way() {
+    let log = Log::capture().unwrap();
+    let channel = Scripted::new(|_, run| match run {
+        0..20 => Act::LiveThenFail(ChannelError::Conflict("a second poller".to_owned())),
+        _ => Act::Live,
+    })
+    .named("rival");
+    let manager = supervise(vec![channel.managed()]);
+    let why = "somebody else receives with these credentials: a second poller";
+    while channel.runs().len() < 20 {
+        sleep(Duration::from_secs(1)).await;
+        assert!(is_degraded(&manager, why), "signs of life between conflicts do not count: {:?}", health(&manager));
+    }
+    let runs = channel.runs();
+    let pauses: Vec<_> = runs.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(pauses[0] >= Duration::from_secs(30) && pauses[18] >= minutes(10), "{pauses:?}");
+    assert_eq!(said(&log, "channel=rival", "another program receives"), 1);
+    sleep(minutes(15)).await;
+    assert_eq!(health(&manager), HealthState::Running);
+    assert!(manager.stop().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_programs_of_one_computer_take_turns() {
+    let folder = tempfile::tempdir().unwrap();
+    let lock: PathBuf = folder.path().join("locks").join("account");
+    let (first, second) = (Scripted::new(|_, _| Act::Live), Scripted::new(|_, _| Act::Live));
+    let here = supervise(vec![first.managed().claiming(lock.clone())]);
+    sleep(Duration::from_secs(1)).await;
+    let there = supervise(vec![second.managed().claiming(lock)]);
+    sleep(minutes(3)).await;
+    assert_eq!((health(&here), second.runs().len()), (HealthState::Running, 0));
+    let HealthState::Degraded { why, .. } = health(&there) else { unreachable!("{:?}", health(&there)) };
+    assert!(why.starts_with("another gateway on this computer receives with these credentials"), "{why}");
+    assert!(here.stop().await);
+    sleep(Duration::from_secs(11)).await;
+    assert_eq!(health(&there), HealthState::Running);
+    assert!(there.stop().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn channels_come_and_go_while_the_others_run() {
+    let (first, second) = (Scripted::new(|_, _| Act::Live), Scripted::new(|_, _| Act::Live));
+    let manager = supervise(vec![first.managed()]);
+    sleep(Duration::from_secs(1)).await;
+    manager.put(&second.managed()).await;
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!((health(&manager), first.runs().len(), second.runs().len()), (HealthState::Running, 1, 1));
+    manager.refuse(&"chat".into(), "no token".to_owned()).await;
+    assert_eq!(health(&manager), HealthState::Failed { why: "no token".to_owned() });
+    manager.put(&first.managed()).await;
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!((health(&manager), first.runs().len(), second.runs().len()), (HealthState::Running, 2, 1));
+    manager.remove(&"chat".into()).await;
+    assert_eq!(manager.health().snapshot().len(), 0);
+    manager.close_intake();
+    manager.put(&first.managed()).await;
+    assert_eq!(manager.health().snapshot().len(), 0, "nothing starts while everything stops");
+    assert!(manager.stop().await);
+}
