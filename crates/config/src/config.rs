@@ -22,7 +22,7 @@ use crate::{ConfigError, Environment, Finding, Origin, Paths, Schema, fold, migr
 const WORKSPACE_KEY: &str = "agents.defaults.workspace";
 
 /// Collects what a configuration is made of; [`Loader::load`] makes it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Loader {
     schema: Schema,
     paths: Paths,
@@ -103,6 +103,7 @@ impl Loader {
             original,
             paths: self.paths,
             environment: self.environment,
+            overrides: self.overrides,
         })
     }
 }
@@ -134,9 +135,23 @@ pub struct Config {
     original: Option<Vec<u8>>,
     paths: Paths,
     environment: Environment,
+    overrides: Vec<(String, String)>,
 }
 
 impl Config {
+    /// What reads the same file with the same environment and command line, for whoever sees that
+    /// the file changed. A file that is gone by then is an error if it was there now.
+    #[must_use]
+    pub fn loader(&self, schema: Schema) -> Loader {
+        Loader {
+            schema,
+            paths: self.paths.clone(),
+            environment: self.environment.clone(),
+            overrides: self.overrides.clone(),
+            may_be_missing: !self.has_file(),
+        }
+    }
+
     /// The section at a dotted key, `${…}` references resolved; `T` is what was registered there
     /// or any other struct with the fields that the caller needs. Nothing set and nothing
     /// registered reads as an empty object.
