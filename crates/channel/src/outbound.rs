@@ -55,7 +55,8 @@ pub struct TextStyle {
     pub dialect: Dialect,
     /// What its length is counted in.
     pub measure: Measure,
-    /// How much fits into one part, counted on the text without markup.
+    /// How much fits into one part. Counted on the text without markup for Telegram, which takes the
+    /// tags out first, and on everything elsewhere; a mail is not cut.
     pub limit: usize,
 }
 

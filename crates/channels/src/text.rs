@@ -2,14 +2,21 @@
 //!
 //! Decision: Markdown is parsed once into flat text with marks over ranges of it, the way platforms
 //! themselves think. Splitting cuts the flat text and clips the marks, so a part can never end
-//! inside a tag, and its length is what the platform counts. A platform that reads Markdown gets
-//! the source itself, cut where Markdown allows it.
+//! inside a tag, and its length is what the platform counts. Where a platform counts markup too, its
+//! prices are known before the cut ([`price`]). A platform that reads Markdown gets the source
+//! itself, cut where Markdown allows it.
 //!
 //! Nothing here knows a channel, and nothing is thrown away but white space at the cuts.
 
+mod address;
 mod build;
+mod discord;
 mod document;
+mod email;
 mod flank;
+mod lines;
+mod price;
+mod slack;
 mod slice;
 mod source;
 mod split;
@@ -21,6 +28,8 @@ mod tests;
 use nanobot_channel::{Dialect, TextStyle};
 
 use document::{Document, Links};
+use lines::Markup;
+use price::Prices;
 use split::Flow;
 
 /// One part of a message, ready to send.
@@ -35,34 +44,51 @@ pub struct RenderedPart {
 /// The smallest limit that is honoured: one character has to fit, whatever is counted.
 const SMALLEST_LIMIT: usize = 4;
 
+/// The share of a part that the address of a link may take, where it is counted.
+const LONGEST_LINK: usize = 4;
+
 /// Renders `markdown` for a platform, in as many parts as its limit asks for. The limit holds for
-/// the text without markup, except where Markdown is the dialect: there every character counts.
-/// Text that is nothing but white space has no parts.
+/// the text without markup in Telegram's HTML, and for the whole text elsewhere; a mail is one part
+/// however long it is. Text that is nothing but white space has no parts.
 #[must_use]
 pub fn render(markdown: &str, style: TextStyle) -> Vec<RenderedPart> {
-    let limit = style.limit.max(SMALLEST_LIMIT);
+    let style = TextStyle { limit: style.limit.max(SMALLEST_LIMIT), ..style };
     match style.dialect {
-        Dialect::Markdown => source::render(markdown, style.measure, limit),
-        // Their own renderers follow; until then they get what every reader understands.
-        Dialect::Plain | Dialect::Discord | Dialect::SlackMrkdwn | Dialect::EmailHtml => {
-            parts(&Document::parse(markdown, Links::Spelled), style, limit, |part| part.text.clone())
+        Dialect::Markdown => source::render(markdown, style.measure, style.limit),
+        Dialect::EmailHtml => email::render(markdown),
+        Dialect::Plain => tagged(&Document::parse(markdown, Links::Spelled), style, |part| part.text.clone()),
+        Dialect::TelegramHtml => {
+            let links = Links::Marked { schemes: telegram::SCHEMES, longest: usize::MAX };
+            tagged(&Document::parse(markdown, links), style, telegram::render)
         }
-        Dialect::TelegramHtml => parts(&Document::parse(markdown, Links::Marked), style, limit, telegram::render),
+        Dialect::Discord => counted(markdown, discord::SCHEMES, style, &discord::Discord),
+        Dialect::SlackMrkdwn => counted(markdown, slack::SCHEMES, style, &slack::Slack),
     }
 }
 
-/// Cuts a document and renders each piece.
-fn parts(
-    document: &Document,
+/// Cuts a document by its own length and renders each piece.
+fn tagged(document: &Document, style: TextStyle, render: impl Fn(&Document) -> String) -> Vec<RenderedPart> {
+    let ranges = split::split(&Flow::of_document(document, Prices::default()), style.measure, style.limit);
+    let parts = document.parts(ranges).into_iter();
+    parts.map(|part| RenderedPart { text: render(&part), plain: part.plain(style.measure, style.limit) }).collect()
+}
+
+/// Renders for a platform that counts markup. A piece of which the markup alone would fill a part,
+/// which takes a limit that no platform has, goes without.
+fn counted(
+    markdown: &str,
+    schemes: &'static [&'static str],
     style: TextStyle,
-    limit: usize,
-    render: impl Fn(&Document) -> String,
+    markup: &dyn Markup,
 ) -> Vec<RenderedPart> {
-    split::split(&Flow::of_document(document), style.measure, limit)
-        .into_iter()
-        .map(|range| {
-            let part = document.part(range);
-            RenderedPart { text: render(&part), plain: part.plain(style.measure, limit) }
-        })
-        .collect()
+    let TextStyle { measure, limit, .. } = style;
+    let document = Document::parse(markdown, Links::Marked { schemes, longest: limit / LONGEST_LINK });
+    let prices = Prices::of(&document, markup, measure);
+    let ranges = split::split(&Flow::of_document(&document, prices), measure, limit);
+    let rendered = document.parts(ranges).into_iter().map(|part| {
+        let plain = part.plain(measure, limit);
+        let text = lines::render(&part, markup);
+        RenderedPart { text: if measure.of(&text) > limit { plain.clone() } else { text }, plain }
+    });
+    rendered.collect()
 }

@@ -3,11 +3,22 @@
 //! What has no counterpart in flat text is written with characters: bullets, numbers, check boxes,
 //! rules. Raw HTML is shown as it stands, because nobody can know what it was meant to do.
 
+use std::cmp::Reverse;
+use std::mem::discriminant;
+
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
+use super::address;
 use super::document::{Document, Links, Mark, Span};
 use super::flank;
 use super::table::Table;
+
+/// The furthest that text is indented, in columns: lists in lists may go on for ever.
+const DEEPEST_INDENT: usize = 24;
+/// The widest table that is shown as one, in columns of monospace text.
+const WIDEST_TABLE: usize = 80;
+/// The longest name of a language that stands at a block of code, in bytes.
+const LONGEST_LANGUAGE: usize = 32;
 
 /// How far the next text is from the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,7 +44,8 @@ pub(super) struct Builder {
     links: Links,
     document: Document,
     gap: Gap,
-    open: Vec<(usize, Mark)>,
+    /// The marks that are open, with where they begin; `None` for one that says nothing new.
+    open: Vec<(usize, Option<Mark>)>,
     lists: Vec<List>,
     indent: usize,
     quotes: usize,
@@ -66,7 +78,9 @@ impl Builder {
             self.event(event);
         }
         // Marks are closed inner first; renderers want the outer first.
-        self.document.spans.sort_by_key(|span| (span.range.start, std::cmp::Reverse(span.range.end)));
+        self.document.spans.reverse();
+        self.document.spans.sort_by_key(|span| (span.range.start, Reverse(span.range.end)));
+        address::mark(&mut self.document);
         self.document
     }
 
@@ -95,9 +109,9 @@ impl Builder {
 
     fn start(&mut self, tag: Tag<'_>) {
         match tag {
-            Tag::Heading { .. } => {
+            Tag::Heading { level, .. } => {
                 self.separate(Gap::Blank);
-                self.begin(Mark::Bold);
+                self.begin(Mark::Heading { level: level as u8 });
             }
             Tag::BlockQuote(_) => {
                 self.separate(Gap::Blank);
@@ -192,7 +206,9 @@ impl Builder {
         };
         self.indent = list.indent;
         self.write(&marker);
-        self.indent += marker.chars().count();
+        let end = self.document.text.len();
+        self.document.spans.push(Span { range: end - marker.len()..end - 1, mark: Mark::Item });
+        self.indent = (self.indent + marker.chars().count()).min(DEEPEST_INDENT);
         self.gap = Gap::None;
     }
 
@@ -248,9 +264,14 @@ impl Builder {
         self.document.text.push_str(text);
     }
 
-    /// Opens a mark at the next text that is written.
+    /// Opens a mark at the next text that is written. What is bold already gets no bolder.
     fn begin(&mut self, mark: Mark) {
-        self.open.push((usize::MAX, mark));
+        let kind = |mark: &Mark| match mark {
+            Mark::Heading { .. } => discriminant(&Mark::Bold),
+            _ => discriminant(mark),
+        };
+        let says_more = self.open.iter().filter_map(|(_, open)| open.as_ref()).all(|open| kind(open) != kind(&mark));
+        self.open.push((usize::MAX, says_more.then_some(mark)));
     }
 
     /// Fixes where the marks that wait for text begin.
@@ -265,14 +286,14 @@ impl Builder {
     fn finish(&mut self) {
         let Some((start, mark)) = self.open.pop() else { return };
         let end = self.document.text.trim_end_matches('\n').len();
-        if start < end {
+        if let Some(mark) = mark.filter(|_| start < end) {
             self.document.spans.push(Span { range: start..end, mark });
         }
     }
 
     /// Closes a link: where it cannot be followed as a mark, its address becomes text.
     fn finish_link(&mut self) {
-        let Some((start, Mark::Link { url })) = self.open.pop() else { return };
+        let Some((start, Some(Mark::Link { url }))) = self.open.pop() else { return };
         let written = self.document.text.get(start..).map(str::to_owned);
         let Some(words) = written.filter(|words| !words.is_empty()) else {
             let in_table = self.table.as_ref().is_some_and(|table| !table.cell().is_empty());
@@ -282,29 +303,50 @@ impl Builder {
         if words == url || url.is_empty() {
             return;
         }
-        if self.links == Links::Marked && can_be_followed(&url) {
+        if self.can_be_followed(&url) {
             self.document.spans.push(Span { range: start..self.document.text.len(), mark: Mark::Link { url } });
         } else if url.strip_prefix("mailto:") != Some(words.as_str()) {
             self.write(&format!(" ({url})"));
         }
     }
 
+    /// Whether the platform makes such an address a link.
+    fn can_be_followed(&self, url: &str) -> bool {
+        let Links::Marked { schemes, longest } = self.links else { return false };
+        let begins = |scheme: &&str| url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
+        url.len() <= longest && schemes.iter().any(begins)
+    }
+
     fn end_table(&mut self) {
         let Some(table) = self.table.take() else { return };
-        self.begin(Mark::Pre { info: String::new() });
-        self.verbatim = true;
-        self.write(&table.render());
-        self.verbatim = false;
-        self.finish();
+        if table.width() > WIDEST_TABLE {
+            self.write_rows(&table);
+        } else {
+            self.begin(Mark::Pre { info: String::new() });
+            self.verbatim = true;
+            self.write(&table.render());
+            self.verbatim = false;
+            self.finish();
+        }
         self.separate(Gap::Blank);
     }
-}
 
-/// Whether a platform makes such an address a link.
-fn can_be_followed(url: &str) -> bool {
-    ["http://", "https://", "tg://", "mailto:"]
-        .iter()
-        .any(|scheme| url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
+    /// A table that no screen is wide enough for: a line for each row, that names its columns.
+    fn write_rows(&mut self, table: &Table) {
+        for row in table.named_rows() {
+            self.separate(Gap::Line);
+            for (number, (name, cell)) in row.into_iter().enumerate() {
+                self.write(if number == 0 { "" } else { " · " });
+                if let Some(name) = name {
+                    self.begin(Mark::Bold);
+                    self.write(name);
+                    self.finish();
+                    self.write(": ");
+                }
+                self.write(cell);
+            }
+        }
+    }
 }
 
 /// Whether a piece of HTML is the one that people write for a new line.
@@ -315,7 +357,10 @@ fn is_line_break(html: &str) -> bool {
 /// The first word behind a fence.
 fn language(kind: &CodeBlockKind<'_>) -> String {
     match kind {
-        CodeBlockKind::Fenced(info) => flank::settle(info.split_whitespace().next().unwrap_or_default()).into_owned(),
+        CodeBlockKind::Fenced(info) => {
+            let word = info.split_whitespace().next().filter(|word| word.len() <= LONGEST_LANGUAGE);
+            flank::settle(word.unwrap_or_default()).into_owned()
+        }
         CodeBlockKind::Indented => String::new(),
     }
 }

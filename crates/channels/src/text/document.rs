@@ -10,7 +10,12 @@ use super::slice::slice;
 /// What a stretch of text is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// Strong text and headings.
+    /// What stands over a section.
+    Heading {
+        /// 1 is the highest, 6 the lowest.
+        level: u8,
+    },
+    /// Strong text.
     Bold,
     /// Emphasis.
     Italic,
@@ -28,8 +33,19 @@ pub(super) enum Mark {
         /// Where.
         url: String,
     },
+    /// An address that stands in the text itself.
+    Address,
+    /// The bullet or number of a list item, without the space behind it.
+    Item,
     /// Somebody else's words.
     Quote,
+}
+
+impl Mark {
+    /// Whether it is a block of code, in which only lines count.
+    pub(super) fn is_pre(&self) -> bool {
+        matches!(self, Self::Pre { .. })
+    }
 }
 
 /// A mark and the bytes of the text it covers.
@@ -44,8 +60,13 @@ pub(super) struct Span {
 /// Where the addresses of links go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Links {
-    /// Into a [`Mark::Link`].
-    Marked,
+    /// Into a [`Mark::Link`], where the platform follows such an address.
+    Marked {
+        /// How the addresses begin that the platform follows.
+        schemes: &'static [&'static str],
+        /// How many bytes an address may have; a longer one is spelled.
+        longest: usize,
+    },
     /// Into the text, behind the words of the link.
     Spelled,
 }
@@ -67,17 +88,26 @@ impl Document {
         Builder::new(links).read(markdown)
     }
 
-    /// A piece of it, with the marks clipped.
-    pub(super) fn part(&self, range: Range<usize>) -> Self {
-        let text = slice(&self.text, range.clone()).to_owned();
-        let clip = |at: usize| at.clamp(range.start, range.end) - range.start;
-        let spans = self
-            .spans
-            .iter()
-            .map(|span| Span { range: clip(span.range.start)..clip(span.range.end), mark: span.mark.clone() })
-            .filter(|span| !span.range.is_empty())
-            .collect();
-        Self { text, spans, blocks: Vec::new() }
+    /// Pieces of it, with the marks clipped. The ranges ascend and do not overlap.
+    pub(super) fn parts(&self, ranges: Vec<Range<usize>>) -> Vec<Self> {
+        let mut reaching: Vec<&Span> = Vec::new();
+        let mut spans = self.spans.iter().peekable();
+        let mut parts = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            reaching.retain(|span| span.range.end > range.start);
+            while let Some(span) = spans.next_if(|span| span.range.start < range.end) {
+                if span.range.end > range.start {
+                    reaching.push(span);
+                }
+            }
+            let clip = |at: usize| at.clamp(range.start, range.end) - range.start;
+            let clipped = reaching
+                .iter()
+                .map(|span| Span { range: clip(span.range.start)..clip(span.range.end), mark: span.mark.clone() });
+            let text = slice(&self.text, range.clone()).to_owned();
+            parts.push(Self { text, spans: clipped.collect(), blocks: Vec::new() });
+        }
+        parts
     }
 
     /// The text with the addresses of its links spelled out, as far as `limit` leaves room.

@@ -9,6 +9,7 @@ use nanobot_channel::Measure;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 use super::RenderedPart;
+use super::price::Prices;
 use super::slice::slice;
 use super::split::{Flow, Verbatim, split};
 
@@ -35,7 +36,8 @@ struct Fence {
 }
 
 fn flow(markdown: &str, measure: Measure, limit: usize) -> Flow<'_> {
-    let mut flow = Flow { text: markdown, blocks: Vec::new(), verbatim: Vec::new(), whole: Vec::new() };
+    let mut flow =
+        Flow { text: markdown, blocks: Vec::new(), verbatim: Vec::new(), whole: Vec::new(), prices: Prices::default() };
     let mut fence: Option<Fence> = None;
     let mut depth = 0_usize;
     let mut after_heading = false;

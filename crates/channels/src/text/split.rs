@@ -9,6 +9,7 @@ use nanobot_channel::Measure;
 use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::document::{Document, Mark};
+use super::price::Prices;
 use super::slice::slice;
 
 /// A stretch of code: inside it only lines count, and its indentation stays.
@@ -33,18 +34,20 @@ pub(super) struct Flow<'a> {
     pub(super) verbatim: Vec<Verbatim>,
     /// What should stay in one piece, ascending and apart.
     pub(super) whole: Vec<Range<usize>>,
+    /// What the markup costs, where it is counted.
+    pub(super) prices: Prices,
 }
 
 impl<'a> Flow<'a> {
     /// A document: its marks can be cut anywhere, since they are clipped.
-    pub(super) fn of_document(document: &'a Document) -> Self {
-        let verbatim = document
-            .spans
-            .iter()
-            .filter(|span| matches!(span.mark, Mark::Pre { .. }))
-            .map(|span| Verbatim { range: span.range.clone(), reopen: String::new(), close: String::new() })
-            .collect();
-        Self { text: &document.text, blocks: document.blocks.clone(), verbatim, whole: Vec::new() }
+    pub(super) fn of_document(document: &'a Document, prices: Prices) -> Self {
+        let marked = |wanted: fn(&Mark) -> bool| {
+            document.spans.iter().filter(move |span| wanted(&span.mark)).map(|span| span.range.clone())
+        };
+        let verbatim =
+            marked(Mark::is_pre).map(|range| Verbatim { range, reopen: String::new(), close: String::new() }).collect();
+        let whole = marked(|mark| *mark == Mark::Address).collect();
+        Self { text: &document.text, blocks: document.blocks.clone(), verbatim, whole, prices }
     }
 
     /// The code that `at` lies inside of: a cut there divides it.
@@ -62,18 +65,19 @@ impl<'a> Flow<'a> {
 /// Cuts `flow` into pieces of at most `limit`, counting what has to be written around a cut in code.
 pub(super) fn split(flow: &Flow<'_>, measure: Measure, limit: usize) -> Vec<Range<usize>> {
     let mut pieces = Vec::new();
+    let mut tolls = flow.prices.tolls();
     let mut start = skip_blank(flow, 0);
     while start < flow.text.len() {
         let reopen = flow.verbatim_at(start).map_or(0, |verbatim| measure.of(&verbatim.reopen));
-        let end = reach(flow.text, start, measure, limit.saturating_sub(reopen).max(1));
+        let room = limit.saturating_sub(reopen + tolls.at(start)).max(1);
+        let end = reach(flow, start, measure, room);
         let cut = if end == flow.text.len() {
             end
         } else {
-            let touched =
-                flow.verbatim.iter().filter(|verbatim| verbatim.range.start < end && verbatim.range.end > start);
+            let first = flow.verbatim.partition_point(|verbatim| verbatim.range.end <= start);
+            let touched = flow.verbatim.iter().skip(first).take_while(|verbatim| verbatim.range.start < end);
             let close = touched.map(|verbatim| measure.of(&verbatim.close)).max().unwrap_or_default();
-            let end = reach(flow.text, start, measure, limit.saturating_sub(reopen + close).max(1));
-            best_cut(flow, start, end)
+            best_cut(flow, start, reach(flow, start, measure, room.saturating_sub(close).max(1)))
         };
         let piece = trim_end(flow, start..cut);
         if !slice(flow.text, piece.clone()).trim().is_empty() {
@@ -84,16 +88,16 @@ pub(super) fn split(flow: &Flow<'_>, measure: Measure, limit: usize) -> Vec<Rang
     pieces
 }
 
-/// How far `limit` reaches from `start`: at least one character.
-fn reach(text: &str, start: usize, measure: Measure, limit: usize) -> usize {
-    let mut room = limit;
+/// How far `room` reaches from `start`: at least one character.
+fn reach(flow: &Flow<'_>, start: usize, measure: Measure, mut room: usize) -> usize {
+    let mut charges = flow.prices.charges_from(start);
     let mut end = start;
-    for c in slice(text, start..text.len()).chars() {
-        let width = match measure {
+    for c in slice(flow.text, start..flow.text.len()).chars() {
+        let width = charges.until(end).saturating_add(match measure {
             Measure::Utf16 => c.len_utf16(),
             Measure::CodePoints => 1,
             Measure::Bytes => c.len_utf8(),
-        };
+        });
         if width > room && end > start {
             break;
         }
@@ -107,8 +111,9 @@ fn reach(text: &str, start: usize, measure: Measure, limit: usize) -> usize {
 fn best_cut(flow: &Flow<'_>, start: usize, end: usize) -> usize {
     let half = flow.text.floor_char_boundary(start + (end - start) / 2).max(start + 1);
     let good = |at: &usize| *at > start && *at <= end && flow.may_cut(*at);
-    let blocks = flow.blocks.iter().rev().copied().skip_while(|at| *at > end).take_while(|at| *at >= half);
-    if let Some(at) = blocks.into_iter().find(good) {
+    let first_beyond = flow.blocks.partition_point(|at| *at <= end);
+    let mut blocks = flow.blocks.iter().take(first_beyond).rev().copied().take_while(|at| *at >= half);
+    if let Some(at) = blocks.find(good) {
         return at;
     }
     // One character more than fits, to see what begins right there.
@@ -136,7 +141,7 @@ fn best_cut(flow: &Flow<'_>, start: usize, end: usize) -> usize {
     if let Some(at) = words_before.filter(|_| flow.verbatim_at(end).is_none()) {
         return at;
     }
-    let graphemes = || slice(flow.text, start..flow.text.len()).grapheme_indices(true).map(|(at, _)| start + at);
+    let graphemes = || window.grapheme_indices(true).map(|(at, _)| start + at);
     let reachable = || graphemes().skip(1).take_while(|at| *at <= end);
     reachable().filter(good).last().or_else(|| reachable().last()).unwrap_or(end)
 }
@@ -157,8 +162,8 @@ fn skip_blank(flow: &Flow<'_>, at: usize) -> usize {
     }
     let blank = rest.len() - rest.trim_start().len();
     // The indentation of the first line of a block of code belongs to it.
-    let limit =
-        flow.verbatim.iter().map(|verbatim| verbatim.range.start).find(|start| *start >= at).unwrap_or(usize::MAX);
+    let next = flow.verbatim.partition_point(|verbatim| verbatim.range.start < at);
+    let limit = flow.verbatim.get(next).map_or(usize::MAX, |verbatim| verbatim.range.start);
     (at + blank).min(limit)
 }
 

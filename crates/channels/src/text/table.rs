@@ -1,6 +1,14 @@
 //! Tables as aligned monospace text, with East Asian characters two columns wide.
+//!
+//! A table that is too wide for that is read row by row. Aligning costs as much as the table is
+//! wide in every row, so what is aligned has to be narrow anyway.
 
 use unicode_width::UnicodeWidthStr as _;
+
+/// What stands between two columns.
+const GUTTER: &str = "  ";
+/// How much the names of all columns may take in each row, in columns of text.
+const LONGEST_NAMES: usize = 160;
 
 /// The rows of a table, the head first.
 #[derive(Debug, Default)]
@@ -39,24 +47,52 @@ impl Table {
         self.rows.last().and_then(|row| row.last()).map_or("", String::as_str)
     }
 
-    /// The lines, with a rule below the head.
-    pub(super) fn render(&self) -> String {
+    /// How wide the aligned lines are, in columns.
+    pub(super) fn width(&self) -> usize {
+        let widths = self.widths();
+        widths.iter().sum::<usize>() + GUTTER.len() * widths.len().saturating_sub(1)
+    }
+
+    fn widths(&self) -> Vec<usize> {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or_default();
-        let widths: Vec<usize> = (0..columns)
-            .map(|column| {
-                self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max().unwrap_or(0)
-            })
-            .collect();
+        let mut widths = vec![0; columns];
+        for row in &self.rows {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = cell.width().max(*width);
+            }
+        }
+        widths
+    }
+
+    /// The aligned lines, with a rule below the head.
+    pub(super) fn render(&self) -> String {
+        let widths = self.widths();
         let mut lines = Vec::with_capacity(self.rows.len() + 1);
         for (number, row) in self.rows.iter().enumerate() {
             let cells: Vec<String> =
                 widths.iter().enumerate().map(|(column, width)| self.pad(row.get(column), column, *width)).collect();
-            lines.push(cells.join("  ").trim_end().to_owned());
+            lines.push(cells.join(GUTTER).trim_end().to_owned());
             if number == 0 {
-                lines.push(widths.iter().map(|width| "─".repeat(*width)).collect::<Vec<_>>().join("  "));
+                lines.push(widths.iter().map(|width| "─".repeat(*width)).collect::<Vec<_>>().join(GUTTER));
             }
         }
         lines.join("\n")
+    }
+
+    /// The rows below the head, each cell with the name of its column, empty ones left out. Where
+    /// there is nothing below the head, or the names are too long to be said in every row, the
+    /// head is a row like the others.
+    pub(super) fn named_rows(&self) -> Vec<Vec<(Option<&str>, &str)>> {
+        let (head, body) = self.rows.split_first().map_or((&[][..], &[][..]), |(head, body)| (head.as_slice(), body));
+        let named = !body.is_empty() && head.iter().map(|name| name.width()).sum::<usize>() <= LONGEST_NAMES;
+        let rows = if named { body } else { self.rows.as_slice() };
+        let name = |column: usize| head.get(column).map(String::as_str).filter(|name| named && !name.is_empty());
+        rows.iter()
+            .map(|row| {
+                let filled = row.iter().enumerate().filter(|(_, cell)| !cell.is_empty());
+                filled.map(|(column, cell)| (name(column), cell.as_str())).collect()
+            })
+            .collect()
     }
 
     /// A cell as wide as its column.

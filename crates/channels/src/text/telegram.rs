@@ -3,11 +3,19 @@
 use super::document::{Document, Mark, Span};
 use super::slice::slice;
 
+/// The addresses that Telegram follows.
+pub(super) const SCHEMES: &[&str] = &["http://", "https://", "tg://", "mailto:"];
+/// A quote of more lines is folded.
+const FOLDED_LINES: usize = 12;
+/// A quote of more bytes is folded.
+const FOLDED_BYTES: usize = 1200;
+
 /// Renders a document. Tags are balanced by construction: marks are properly nested.
 pub(super) fn render(document: &Document) -> String {
     let mut writer = Writer { document, html: String::with_capacity(document.text.len()), at: 0 };
     let mut open: Vec<&Span> = Vec::new();
     for span in &document.spans {
+        let Some(opening) = opening(&span.mark, slice(&document.text, span.range.clone())) else { continue };
         // Code takes no marks inside.
         if open
             .iter()
@@ -19,7 +27,7 @@ pub(super) fn render(document: &Document) -> String {
             writer.close(last);
         }
         writer.text_until(span.range.start);
-        writer.html.push_str(&opening(&span.mark));
+        writer.html.push_str(&opening);
         open.push(span);
     }
     while let Some(last) = open.pop() {
@@ -48,32 +56,43 @@ impl Writer<'_> {
     }
 }
 
-fn opening(mark: &Mark) -> String {
-    match mark {
-        Mark::Bold => "<b>".to_owned(),
+/// The tag of a mark around `text`; `None` where Telegram needs none.
+fn opening(mark: &Mark, text: &str) -> Option<String> {
+    let tag = match mark {
+        Mark::Heading { .. } | Mark::Bold => "<b>".to_owned(),
         Mark::Italic => "<i>".to_owned(),
         Mark::Strike => "<s>".to_owned(),
         Mark::Code => "<code>".to_owned(),
         Mark::Pre { info } if info.is_empty() => "<pre><code>".to_owned(),
         Mark::Pre { info } => format!("<pre><code class=\"language-{}\">", attribute(info)),
         Mark::Link { url } => format!("<a href=\"{}\">", attribute(url)),
+        Mark::Quote if is_long(text) => "<blockquote expandable>".to_owned(),
         Mark::Quote => "<blockquote>".to_owned(),
-    }
+        Mark::Address | Mark::Item => return None,
+    };
+    Some(tag)
+}
+
+/// Whether a quote is folded until somebody wants to read it.
+fn is_long(quote: &str) -> bool {
+    quote.lines().count() > FOLDED_LINES || quote.len() > FOLDED_BYTES
 }
 
 fn closing(mark: &Mark) -> &'static str {
     match mark {
-        Mark::Bold => "</b>",
+        Mark::Heading { .. } | Mark::Bold => "</b>",
         Mark::Italic => "</i>",
         Mark::Strike => "</s>",
         Mark::Code => "</code>",
         Mark::Pre { .. } => "</code></pre>",
         Mark::Link { .. } => "</a>",
         Mark::Quote => "</blockquote>",
+        Mark::Address | Mark::Item => "",
     }
 }
 
-fn escape(text: &str, html: &mut String) {
+/// Writes text so that nothing in it is taken for a tag.
+pub(super) fn escape(text: &str, html: &mut String) {
     for c in text.chars() {
         match c {
             '&' => html.push_str("&amp;"),
@@ -84,7 +103,8 @@ fn escape(text: &str, html: &mut String) {
     }
 }
 
-fn attribute(text: &str) -> String {
+/// Text for between the quotation marks of an attribute.
+pub(super) fn attribute(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     escape(text, &mut escaped);
     escaped.replace('"', "&quot;")

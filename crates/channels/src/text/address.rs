@@ -1,0 +1,88 @@
+//! Finds the addresses that stand in the text itself.
+//!
+//! Platforms make links of them on their own. They are marked all the same, because an address
+//! must not be cut, nor may anything in it be escaped. Decision: an address ends at the first
+//! character that is not ASCII, since Chinese text goes on right behind it without a space.
+
+use std::cmp::Reverse;
+
+use super::document::{Document, Mark, Span};
+use super::slice::slice;
+
+/// Marks the addresses of a document, except in code and in links.
+pub(super) fn mark(document: &mut Document) {
+    if !document.text.contains("://") {
+        return;
+    }
+    let mut bounds: Vec<usize> = document.spans.iter().flat_map(|span| [span.range.start, span.range.end]).collect();
+    bounds.push(document.text.len());
+    bounds.sort_unstable();
+    let mut spans = document.spans.iter().filter(|span| is_closed(&span.mark)).peekable();
+    let mut found = Vec::new();
+    let mut closed_until = 0;
+    let mut start = 0;
+    for end in bounds {
+        while let Some(span) = spans.next_if(|span| span.range.start <= start) {
+            closed_until = closed_until.max(span.range.end);
+        }
+        if start < end && start >= closed_until {
+            find(&document.text, start, end, &mut found);
+        }
+        start = start.max(end);
+    }
+    document.spans.append(&mut found);
+    document.spans.sort_by_key(|span| (span.range.start, Reverse(span.range.end)));
+}
+
+/// Whether a text begins as an address does: a piece of one that was cut does not.
+pub(super) fn is_address(text: &str) -> bool {
+    ["http://", "https://"]
+        .iter()
+        .any(|scheme| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
+}
+
+/// Whether nothing is looked for inside.
+fn is_closed(mark: &Mark) -> bool {
+    matches!(mark, Mark::Code | Mark::Pre { .. } | Mark::Link { .. })
+}
+
+/// Finds addresses in a stretch of text that has the same marks all over.
+fn find(text: &str, start: usize, end: usize, found: &mut Vec<Span>) {
+    let mut at = start;
+    while let Some(colon) = slice(text, at..end).find("://").map(|offset| at + offset) {
+        let scheme = ["https", "http"].into_iter().find(|scheme| ends_with(slice(text, at..colon), scheme));
+        let address = slice(text, colon..end);
+        let stop = address.find(|c: char| !c.is_ascii_graphic() || "<>\"`|\\^{}".contains(c));
+        let stop = colon + stop.unwrap_or(address.len());
+        if let Some(scheme) = scheme {
+            let range = colon - scheme.len()..colon + end_of(slice(text, colon..stop));
+            if range.end > colon + "://".len() {
+                found.push(Span { range, mark: Mark::Address });
+            }
+        }
+        at = stop.max(colon + "://".len());
+    }
+}
+
+fn ends_with(text: &str, scheme: &str) -> bool {
+    let Some(start) = text.len().checked_sub(scheme.len()) else { return false };
+    let is_word =
+        text.get(..start).and_then(|before| before.chars().next_back()).is_some_and(|c| c.is_ascii_alphanumeric());
+    !is_word && text.get(start..).is_some_and(|end| end.eq_ignore_ascii_case(scheme))
+}
+
+/// The length of an address without the punctuation of the sentence around it.
+fn end_of(address: &str) -> usize {
+    let opened = address.matches('(').count();
+    let mut closed = address.matches(')').count();
+    let mut end = address.len();
+    for c in address.chars().rev() {
+        match c {
+            '.' | ',' | ';' | ':' | '!' | '?' | '\'' | '*' | '_' | '~' | ']' => {}
+            ')' if closed > opened => closed -= 1,
+            _ => break,
+        }
+        end -= c.len_utf8();
+    }
+    end
+}
