@@ -1,1 +1,41 @@
 //! Discord over its gateway and REST API.
+//!
+//! Decision: messages, interactions and request bodies have serenity's types, but neither its
+//! client nor its shards are used. Its dispatcher starts a task per event, so that two messages of
+//! one person may change places; it identifies anew where it could resume, and what was said in
+//! between is lost; its REST client forgets how long the server asked to wait. Here the gateway is
+//! read in order, and neither a heartbeat nor a resumption names an event that
+//! [`nanobot_channel::Intake::deliver`] has not acknowledged.
+//!
+//! REST and gateway share one HTTP client, so a proxy and a base address hold for both.
+//!
+//! What it does not do: voice, sharding (one connection serves up to 2,500 servers), edited and
+//! deleted messages, and fetching what was said while nothing was connected.
+
+mod api;
+mod attachment;
+mod channel;
+mod config;
+mod cursor;
+mod draft;
+mod error;
+mod factory;
+mod frame;
+mod gateway;
+mod inbound;
+mod interaction;
+mod limits;
+mod outbound;
+mod place;
+mod reaction;
+mod receive;
+mod route;
+mod secret;
+mod socket;
+mod threads;
+mod upload;
+
+pub use channel::DiscordChannel;
+pub use config::{ChannelList, DiscordConfig};
+pub use factory::DiscordFactory;
+pub use secret::Secret;

@@ -9,6 +9,8 @@ use serde_json::Value;
 /// The factories of this build.
 fn factories() -> Vec<Arc<dyn ChannelFactory>> {
     vec![
+        #[cfg(feature = "discord")]
+        Arc::new(nanobot_channel_discord::DiscordFactory),
         #[cfg(feature = "telegram")]
         Arc::new(nanobot_channel_telegram::TelegramFactory),
         #[cfg(feature = "websocket")]

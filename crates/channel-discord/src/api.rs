@@ -1,0 +1,264 @@
+//! Calls of the REST API over one HTTP client.
+//!
+//! Decision: an answer is judged once, here, into a [`CallError`]; nothing is retried. Redirects are
+//! not followed, and every error text is scrubbed of the token.
+
+use std::error::Error as _;
+use std::fmt;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use nanobot_channel::ChannelError;
+use reqwest::multipart::Form;
+use reqwest::{Client, NoProxy, Proxy, RequestBuilder, Response, StatusCode, Url, redirect};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::config::wrong;
+use crate::error::CallError;
+use crate::limits::Limits;
+use crate::route::Route;
+use crate::{DiscordConfig, Secret};
+
+const CONNECT: Duration = Duration::from_secs(10);
+/// What a file may take longer than another request.
+const FILE_TIME: Duration = Duration::from_secs(90);
+/// How long a request waits here for its allowance.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// How long to wait when the server says "too many" without saying how long.
+const USUAL_WAIT: Duration = Duration::from_secs(5);
+/// Discord wants to know whose library it talks to.
+const USER_AGENT: &str =
+    concat!("DiscordBot (", env!("CARGO_PKG_REPOSITORY"), ", ", env!("CARGO_PKG_VERSION"), ") nanobot");
+/// Where Discord keeps files.
+const FILE_HOSTS: [&str; 2] = ["cdn.discordapp.com", "media.discordapp.net"];
+/// How much of an error's details is repeated, in characters.
+const DETAILS: usize = 300;
+
+/// What goes with a request.
+#[derive(Debug)]
+pub(crate) enum Body {
+    Empty,
+    Json(Value),
+    Form(Form),
+}
+
+/// A server and a token to use it with.
+pub(crate) struct Api {
+    pub(crate) token: Secret,
+    base: Url,
+    proxy: Option<Proxy>,
+    timeout: Duration,
+    limits: Limits,
+    /// Built with the first call: roots of trust take time and memory.
+    client: OnceLock<Result<Client, String>>,
+}
+
+impl fmt::Debug for Api {
+    /// A proxy may hold a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Api").field("base", &self.base.host_str()).finish_non_exhaustive()
+    }
+}
+
+impl Api {
+    /// A server by its configuration; opens nothing.
+    pub(crate) fn new(config: &DiscordConfig, shared_proxy: Option<&str>) -> Result<Self, ChannelError> {
+        let base = Url::parse(config.api_base.trim().trim_end_matches('/'))
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+            .ok_or_else(|| wrong("apiBase", "is no address; write one like https://discord.com/api/v10"))?;
+        Ok(Self {
+            token: config.token.clone(),
+            base,
+            proxy: proxy(config, shared_proxy)?,
+            timeout: config.request_timeout(),
+            limits: Limits::default(),
+            client: OnceLock::new(),
+        })
+    }
+
+    /// Makes a call and reads what it needs of the answer.
+    pub(crate) async fn call<R: DeserializeOwned>(&self, route: &Route, body: Body) -> Result<R, CallError> {
+        let pause = self.limits.pause(&route.bucket);
+        if pause > LONGEST_WAIT {
+            return Err(CallError::Limited(pause));
+        }
+        tokio::time::sleep(pause).await;
+        let address = format!("{}/{}", self.base.as_str().trim_end_matches('/'), route.path);
+        let address = Url::parse(&address).map_err(|error| CallError::Setup(error.to_string()))?;
+        let request = self
+            .client()?
+            .request(route.method.clone(), address)
+            .header("authorization", format!("Bot {}", self.token.expose()))
+            .timeout(self.timeout + if matches!(body, Body::Form(_)) { FILE_TIME } else { Duration::ZERO });
+        let request = match body {
+            Body::Empty => request,
+            Body::Json(value) => request.json(&value),
+            Body::Form(form) => request.multipart(form),
+        };
+        let response = request.send().await.map_err(|error| self.failure(error))?;
+        self.read(route, response).await
+    }
+
+    async fn read<R: DeserializeOwned>(&self, route: &Route, response: Response) -> Result<R, CallError> {
+        let status = response.status();
+        let number = |name: &str| response.headers().get(name)?.to_str().ok()?.parse::<f64>().ok();
+        let (left, reset_after, retry_after) =
+            (number("x-ratelimit-remaining"), number("x-ratelimit-reset-after"), number("retry-after"));
+        let is_global = response.headers().contains_key("x-ratelimit-global");
+        if left == Some(0.0) {
+            self.limits.hold(&route.bucket, seconds(reset_after).unwrap_or_default());
+        }
+        let body = response.bytes().await.map_err(|error| self.failure(error))?;
+        if status.is_success() {
+            let body = if body.is_empty() { b"null".as_slice() } else { &body };
+            return serde_json::from_slice(body)
+                .map_err(|error| CallError::Misunderstood(self.scrub(&error.to_string())));
+        }
+        let refusal: Option<Refusal> = serde_json::from_slice(&body).ok();
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            let told = refusal.as_ref().and_then(|refusal| seconds(refusal.retry_after));
+            let pause = told.or(seconds(retry_after)).unwrap_or(USUAL_WAIT);
+            if is_global || refusal.is_some_and(|refusal| refusal.global) {
+                self.limits.hold_all(pause);
+            } else {
+                self.limits.hold(&route.bucket, pause);
+            }
+            return Err(CallError::Limited(pause));
+        }
+        Err(match refusal {
+            Some(refusal) => refusal.into_error(self, status.as_u16()),
+            None if status == StatusCode::PAYLOAD_TOO_LARGE || status == StatusCode::UNAUTHORIZED => {
+                CallError::Refused { status: status.as_u16(), code: 0, message: "without a reason".to_owned() }
+            }
+            // Proxies and gateways speak HTML, and know nothing of the bot and its token.
+            None => CallError::Unreachable(format!("something on the way to Discord answered {status}")),
+        })
+    }
+
+    /// Fetches a file that came with a message, unless it is larger than `limit` bytes.
+    pub(crate) async fn download(&self, address: &str, limit: u64) -> Result<Vec<u8>, CallError> {
+        let refused = |status, message: &str| CallError::Refused { status, code: 0, message: message.to_owned() };
+        let address = Url::parse(address).ok().filter(|address| self.keeps_files(address));
+        let address = address.ok_or_else(|| refused(400, "its address is none of Discord's"))?;
+        let request = self.client()?.get(address).timeout(self.timeout + FILE_TIME);
+        let mut response = request.send().await.map_err(|error| self.failure(error))?;
+        if !response.status().is_success() {
+            return Err(refused(response.status().as_u16(), "the file cannot be fetched"));
+        }
+        let mut bytes = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.failure(error))? {
+            if (bytes.len() + chunk.len()) as u64 > limit {
+                return Err(refused(413, "the file is larger than allowed"));
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        Ok(bytes)
+    }
+
+    fn keeps_files(&self, address: &Url) -> bool {
+        let is_discords =
+            address.scheme() == "https" && address.host_str().is_some_and(|host| FILE_HOSTS.contains(&host));
+        is_discords || address.origin() == self.base.origin()
+    }
+
+    /// A request for another address of the platform, with neither token nor timeout.
+    pub(crate) fn get(&self, address: &str) -> Result<RequestBuilder, CallError> {
+        Ok(self.client()?.get(address))
+    }
+
+    fn client(&self) -> Result<&Client, CallError> {
+        let build = || {
+            provide_cryptography();
+            let builder = Client::builder()
+                .user_agent(USER_AGENT)
+                .connect_timeout(CONNECT)
+                .tcp_nodelay(true)
+                // One connection for all would let a dead one stop everything, and the gateway
+                // begins as HTTP/1.1.
+                .http1_only()
+                .redirect(redirect::Policy::none());
+            let builder = match &self.proxy {
+                Some(proxy) => builder.proxy(proxy.clone()),
+                None => builder,
+            };
+            builder.build().map_err(|error| self.scrub(&chain(&error)))
+        };
+        self.client.get_or_init(build).as_ref().map_err(|why| CallError::Setup(why.clone()))
+    }
+
+    pub(crate) fn failure(&self, error: reqwest::Error) -> CallError {
+        let error = error.without_url();
+        let text = self.scrub(&chain(&error));
+        if error.is_connect() || error.is_builder() {
+            CallError::Unreachable(text)
+        } else {
+            CallError::Interrupted(text)
+        }
+    }
+
+    pub(crate) fn scrub(&self, text: &str) -> String {
+        self.token.scrub(text)
+    }
+}
+
+fn proxy(config: &DiscordConfig, shared: Option<&str>) -> Result<Option<Proxy>, ChannelError> {
+    let own = config.proxy.as_ref().map(Secret::expose).filter(|proxy| !proxy.is_empty());
+    let shared = shared.map(str::trim).filter(|proxy| !proxy.is_empty());
+    let unusable =
+        |_| wrong("proxy", "is no address of a proxy; write one like http://host:3128 or socks5://host:1080");
+    let Some(mut proxy) = own.or(shared).map(Proxy::all).transpose().map_err(unusable)? else { return Ok(None) };
+    if let Some(name) = config.proxy_username.as_deref().filter(|_| own.is_some()) {
+        let password = config.proxy_password.as_ref().map(Secret::expose).unwrap_or_default();
+        proxy = proxy.basic_auth(name, password);
+    }
+    Ok(Some(proxy.no_proxy(NoProxy::from_env())))
+}
+
+/// What Discord says with a refusal.
+#[derive(Debug, Deserialize)]
+struct Refusal {
+    #[serde(default)]
+    code: u64,
+    message: Option<String>,
+    errors: Option<Value>,
+    retry_after: Option<f64>,
+    #[serde(default)]
+    global: bool,
+}
+
+impl Refusal {
+    fn into_error(self, api: &Api, status: u16) -> CallError {
+        let mut message = self.message.unwrap_or_else(|| "the server gave no reason".to_owned());
+        if let Some(errors) = self.errors {
+            message = format!("{message} {}", errors.to_string().chars().take(DETAILS).collect::<String>());
+        }
+        CallError::Refused { status, code: self.code, message: api.scrub(&message) }
+    }
+}
+
+fn seconds(number: Option<f64>) -> Option<Duration> {
+    number.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+}
+
+/// An error and what caused it.
+fn chain(error: &reqwest::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text = format!("{text}: {error}");
+        source = error.source();
+    }
+    text
+}
+
+/// TLS needs a provider for the whole process. Programs install one first thing; an embedder may
+/// not have.
+fn provide_cryptography() {
+    let missing = rustls::crypto::CryptoProvider::get_default().is_none();
+    if missing && rustls::crypto::ring::default_provider().install_default().is_err() {
+        tracing::debug!("another thread has installed a cryptography provider");
+    }
+}

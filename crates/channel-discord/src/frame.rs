@@ -1,0 +1,139 @@
+//! Frames of the gateway, version 10, in JSON.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use serenity::model::channel::Message;
+use serenity::model::id::{ApplicationId, UserId};
+
+use crate::DiscordConfig;
+use crate::Secret;
+use crate::cursor::{Bot, Session};
+
+/// What a frame is for.
+pub(crate) mod op {
+    pub(crate) const DISPATCH: u8 = 0;
+    pub(crate) const HEARTBEAT: u8 = 1;
+    pub(crate) const IDENTIFY: u8 = 2;
+    pub(crate) const RESUME: u8 = 6;
+    pub(crate) const RECONNECT: u8 = 7;
+    pub(crate) const INVALID_SESSION: u8 = 9;
+    pub(crate) const HELLO: u8 = 10;
+    pub(crate) const HEARTBEAT_ACK: u8 = 11;
+}
+
+/// A frame from the gateway, its content not read yet.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Frame<'a> {
+    pub(crate) op: u8,
+    #[serde(borrow, default)]
+    d: Option<&'a RawValue>,
+    #[serde(default)]
+    pub(crate) s: Option<u64>,
+    #[serde(borrow, default)]
+    pub(crate) t: Option<Cow<'a, str>>,
+}
+
+impl<'a> Frame<'a> {
+    pub(crate) fn read(text: &'a str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
+    /// The content as one type.
+    pub(crate) fn content<T: Deserialize<'a>>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(self.d.map_or("null", RawValue::get))
+    }
+
+    /// The content as a message. What cannot be read beside the text is left out: Discord adds new
+    /// kinds of things to messages all the time.
+    pub(crate) fn message(&self) -> Result<Message, serde_json::Error> {
+        const BESIDE_THE_TEXT: [&str; 12] = [
+            "activity",
+            "application",
+            "components",
+            "interaction",
+            "interaction_metadata",
+            "member",
+            "message_snapshots",
+            "poll",
+            "reactions",
+            "referenced_message",
+            "sticker_items",
+            "thread",
+        ];
+        self.content().or_else(|error| {
+            let Ok(Value::Object(mut message)) = self.content() else { return Err(error) };
+            for key in BESIDE_THE_TEXT {
+                message.remove(key);
+            }
+            message.insert("embeds".to_owned(), json!([]));
+            serde_json::from_value(Value::Object(message)).map_err(|_it_was_not_that| error)
+        })
+    }
+}
+
+/// What comes first.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Hello {
+    pub(crate) heartbeat_interval: u64,
+}
+
+/// A new session.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Ready {
+    user: Me,
+    session_id: String,
+    resume_gateway_url: Option<String>,
+    application: Application,
+}
+
+#[derive(Debug, Deserialize)]
+struct Me {
+    id: UserId,
+    username: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Application {
+    id: ApplicationId,
+}
+
+impl Ready {
+    /// What the bot is called.
+    pub(crate) fn username(&self) -> &str {
+        &self.user.username
+    }
+
+    /// Who the bot is.
+    pub(crate) fn bot(&self) -> Bot {
+        Bot { id: self.user.id, application: self.application.id }
+    }
+
+    /// What is needed to resume; `url` is where this session began.
+    pub(crate) fn into_session(self, url: &str) -> Session {
+        Session { id: Secret::new(self.session_id), url: self.resume_gateway_url.unwrap_or_else(|| url.to_owned()) }
+    }
+}
+
+/// "I am here", and what is dealt with.
+pub(crate) fn heartbeat(dealt_with: u64) -> Value {
+    json!({"op": op::HEARTBEAT, "d": Some(dealt_with).filter(|number| *number > 0)})
+}
+
+/// Asks for a new session.
+pub(crate) fn identify(config: &DiscordConfig) -> Value {
+    let properties = json!({"os": std::env::consts::OS, "browser": "nanobot", "device": "nanobot"});
+    json!({"op": op::IDENTIFY, "d": {
+        "token": config.token.expose(), "intents": config.intents, "properties": properties,
+        "compress": false, "large_threshold": 50,
+    }})
+}
+
+/// Asks for what came after the last event that is dealt with.
+pub(crate) fn resume(config: &DiscordConfig, session: &Session, dealt_with: u64) -> Value {
+    json!({"op": op::RESUME, "d": {
+        "token": config.token.expose(), "session_id": session.id.expose(), "seq": dealt_with,
+    }})
+}

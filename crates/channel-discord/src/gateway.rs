@@ -1,0 +1,281 @@
+//! One connection to the gateway, from its opening to its end.
+
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::time::Duration;
+
+use nanobot_channel::{ChannelContext, ChannelError};
+use serde::Deserialize;
+use serenity::model::application::Interaction;
+use serenity::model::channel::Message;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::api::Body;
+use crate::channel::DiscordChannel;
+use crate::config::wrong;
+use crate::error::CallError;
+use crate::frame::{self, Frame, Hello, Ready, op};
+use crate::route::Route;
+use crate::socket::{Incoming, Socket};
+
+/// How long the gateway may take for its first word.
+const HELLO_TIME: Duration = Duration::from_secs(15);
+
+/// Why a connection ended.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// It broke or was ended by Discord; the session goes on where there is one.
+    Lost(String),
+    /// The session is over.
+    SessionOver(String),
+    /// There is no use in trying again soon.
+    Down(ChannelError),
+}
+
+/// Something that a person did.
+#[derive(Debug)]
+pub(crate) enum Work {
+    Message(Box<Message>),
+    Interaction(Box<Interaction>),
+}
+
+/// An event in its place.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) epoch: u64,
+    pub(crate) number: u64,
+    /// `None` when there is nothing to do.
+    pub(crate) work: Option<Work>,
+}
+
+/// A connection that was greeted.
+#[derive(Debug)]
+pub(crate) struct Connection<'a> {
+    channel: &'a DiscordChannel,
+    context: &'a ChannelContext,
+    socket: Socket,
+    /// Where it leads.
+    url: String,
+    interval: Duration,
+    next_beat: Instant,
+    is_answered: bool,
+    /// Events and answers to heartbeats that came, besides the beginning of a session.
+    pub(crate) progress: u64,
+}
+
+impl<'a> Connection<'a> {
+    /// Connects, and asks for the session to go on or for a new one.
+    pub(crate) async fn open(channel: &'a DiscordChannel, context: &'a ChannelContext) -> Result<Self, End> {
+        let (session, dealt_with) = channel.with_cursor(|cursor| (cursor.session().cloned(), cursor.dealt_with()));
+        let url = match &session {
+            Some(session) => session.url.clone(),
+            None => gateway_address(channel).await?,
+        };
+        let mut socket = Socket::open(&channel.api, &url).await.map_err(|error| End::Lost(error.to_string()))?;
+        let interval = match tokio::time::timeout(HELLO_TIME, socket.next()).await {
+            Ok(Incoming::Text(text)) => greeting(text.as_str())?,
+            Ok(Incoming::Closed(reason)) => return Err(closed(channel, reason)),
+            Ok(Incoming::Broken(why)) => return Err(End::Lost(channel.api.scrub(&why))),
+            Err(_) => return Err(End::Lost("the gateway says nothing".to_owned())),
+        };
+        let request = match &session {
+            Some(session) => frame::resume(&channel.config, session, dealt_with),
+            None => frame::identify(&channel.config),
+        };
+        socket.send(&request).await.map_err(End::Lost)?;
+        let next_beat = Instant::now() + interval.mul_f64(chance());
+        Ok(Self { channel, context, socket, url, interval, next_beat, is_answered: true, progress: 0 })
+    }
+
+    /// Reads until the end, at the pace at which the queue is emptied.
+    pub(crate) async fn read(&mut self, queue: &mpsc::Sender<Job>) -> End {
+        loop {
+            let permit = tokio::select! {
+                permit = queue.reserve() => permit,
+                () = tokio::time::sleep_until(self.next_beat) => {
+                    // Nothing was read meanwhile, so an answer may well be there.
+                    if let Err(end) = self.beat().await {
+                        return end;
+                    }
+                    continue;
+                }
+            };
+            let Ok(permit) = permit else { return End::Lost("nobody takes events".to_owned()) };
+            let incoming = tokio::select! {
+                biased;
+                incoming = self.socket.next() => incoming,
+                () = tokio::time::sleep_until(self.next_beat) => {
+                    if !self.is_answered {
+                        return End::Lost("the gateway does not answer heartbeats".to_owned());
+                    }
+                    if let Err(end) = self.beat().await {
+                        return end;
+                    }
+                    continue;
+                }
+            };
+            match self.take(incoming).await {
+                Ok(Some(job)) => permit.send(job),
+                Ok(None) => {}
+                Err(end) => return end,
+            }
+        }
+    }
+
+    /// Leaves, so that the session can go on.
+    pub(crate) async fn leave(self) {
+        self.socket.leave().await;
+    }
+
+    async fn beat(&mut self) -> Result<(), End> {
+        let dealt_with = self.channel.with_cursor(|cursor| cursor.dealt_with());
+        self.socket.send(&frame::heartbeat(dealt_with)).await.map_err(End::Lost)?;
+        self.next_beat = Instant::now() + self.interval;
+        self.is_answered = false;
+        Ok(())
+    }
+
+    async fn take(&mut self, incoming: Incoming) -> Result<Option<Job>, End> {
+        let text = match incoming {
+            Incoming::Text(text) => text,
+            Incoming::Closed(reason) => return Err(closed(self.channel, reason)),
+            Incoming::Broken(why) => return Err(End::Lost(self.channel.api.scrub(&why))),
+        };
+        let frame = match Frame::read(text.as_str()) {
+            Ok(frame) => frame,
+            Err(error) => {
+                tracing::warn!(channel = %self.channel.name, %error, "a frame of the gateway could not be read");
+                return Ok(None);
+            }
+        };
+        match frame.op {
+            op::DISPATCH => Ok(self.event(&frame)),
+            op::HEARTBEAT => self.beat().await.map(|()| None),
+            op::HEARTBEAT_ACK => {
+                self.is_answered = true;
+                self.progress += 1;
+                self.context.progress.alive();
+                Ok(None)
+            }
+            op::RECONNECT => Err(End::Lost("Discord asks for a new connection".to_owned())),
+            op::INVALID_SESSION if frame.content::<bool>().unwrap_or_default() => {
+                Err(End::Lost("the session is not ready to be resumed".to_owned()))
+            }
+            op::INVALID_SESSION => Err(End::SessionOver("the session is over".to_owned())),
+            _ => Ok(None),
+        }
+    }
+
+    /// Notes an event and finds out what there is to do.
+    fn event(&mut self, frame: &Frame<'_>) -> Option<Job> {
+        let number = frame.s?;
+        let name = frame.t.as_deref().unwrap_or_default();
+        self.context.progress.alive();
+        if name == "READY" {
+            self.begin(frame);
+        }
+        let (is_new, epoch) = self.channel.with_cursor(|cursor| (cursor.receive(number), cursor.epoch()));
+        if !is_new {
+            return None;
+        }
+        let unreadable = |error: serde_json::Error| {
+            tracing::warn!(channel = %self.channel.name, %error, event = name, "an event could not be read and was skipped");
+        };
+        let work = match name {
+            "MESSAGE_CREATE" => {
+                frame.message().map_err(unreadable).ok().map(|message| Work::Message(Box::new(message)))
+            }
+            "INTERACTION_CREATE" => {
+                let interaction = frame.content::<Interaction>().map_err(unreadable).ok();
+                interaction
+                    .inspect(|interaction| self.channel.acknowledge(interaction, self.context))
+                    .map(|interaction| Work::Interaction(Box::new(interaction)))
+            }
+            "RESUMED" => {
+                tracing::info!(channel = %self.channel.name, "the session with Discord goes on");
+                None
+            }
+            _ => None,
+        };
+        if !matches!(name, "READY" | "RESUMED") {
+            self.progress += 1;
+        }
+        Some(Job { epoch, number, work })
+    }
+
+    fn begin(&self, frame: &Frame<'_>) {
+        match frame.content::<Ready>() {
+            Ok(ready) => {
+                tracing::info!(channel = %self.channel.name, bot = ready.username(), "receiving from Discord");
+                let (bot, session) = (ready.bot(), ready.into_session(&self.url));
+                self.channel.offer_commands(bot.application, self.context);
+                self.channel.with_cursor(|cursor| cursor.begin(session, bot));
+            }
+            Err(error) => {
+                tracing::error!(channel = %self.channel.name, %error, "the beginning of a session could not be read")
+            }
+        }
+    }
+}
+
+fn greeting(text: &str) -> Result<Duration, End> {
+    let frame = Frame::read(text).ok().filter(|frame| frame.op == op::HELLO);
+    let hello = frame.and_then(|frame| frame.content::<Hello>().ok());
+    let hello = hello.ok_or_else(|| End::Lost("the gateway does not speak as expected".to_owned()))?;
+    Ok(Duration::from_millis(hello.heartbeat_interval.max(1)))
+}
+
+/// Where the gateway is.
+async fn gateway_address(channel: &DiscordChannel) -> Result<String, End> {
+    #[derive(Deserialize)]
+    struct Gateway {
+        url: String,
+        session_start_limit: Option<StartLimit>,
+    }
+    #[derive(Deserialize)]
+    struct StartLimit {
+        remaining: u64,
+        reset_after: u64,
+    }
+    let asked = channel.api.call::<Gateway>(&Route::gateway(), Body::Empty).await;
+    let gateway = asked.map_err(|error| match error {
+        CallError::Limited(pause) => End::Down(ChannelError::RateLimited { retry_after: pause }),
+        error => match error.repeatable() {
+            ChannelError::Unavailable(why) => End::Lost(why),
+            error => End::Down(error),
+        },
+    })?;
+    if let Some(limit) = gateway.session_start_limit.filter(|limit| limit.remaining == 0) {
+        tracing::warn!(channel = %channel.name, reset_after = limit.reset_after, "the sessions of the day are used up");
+        return Err(End::Down(ChannelError::RateLimited { retry_after: Duration::from_millis(limit.reset_after) }));
+    }
+    Ok(channel.config.gateway_url.clone().filter(|url| !url.trim().is_empty()).unwrap_or(gateway.url))
+}
+
+/// What a closing means, by its code.
+fn closed(channel: &DiscordChannel, reason: Option<(u16, String)>) -> End {
+    let Some((code, reason)) = reason else { return End::Lost("the gateway hung up".to_owned()) };
+    let why = channel.api.scrub(&format!("the gateway closed the connection: {reason} (code {code})"));
+    match code {
+        4004 => End::Down(ChannelError::Auth(why)),
+        4010 | 4011 => End::Down(wrong("token", &format!("is of a bot on too many servers for one connection; {why}"))),
+        4012 => End::Down(wrong("gatewayUrl", &format!("leads to a gateway of another version; {why}"))),
+        4013 => End::Down(wrong("intents", &format!("are none that Discord knows; leave the key out; {why}"))),
+        4014 => End::Down(wrong(
+            "intents",
+            &format!(
+                "ask for more than the bot may have: switch on \"Message Content Intent\" on the bot's page at \
+                 discord.com/developers/applications; {why}"
+            ),
+        )),
+        // A wrong number and a session that has timed out cannot be resumed.
+        4007 | 4009 => End::SessionOver(why),
+        _ => End::Lost(why),
+    }
+}
+
+/// A number from 0 to 1. Hash seeds are random enough for pauses.
+pub(crate) fn chance() -> f64 {
+    let random = RandomState::new().build_hasher().finish();
+    f64::from(u32::try_from(random >> 32).unwrap_or_default()) / f64::from(u32::MAX)
+}

@@ -1,0 +1,60 @@
+//! How long to leave the server alone.
+//!
+//! The server says with every answer how much is left of its allowance, per kind of request and
+//! channel. What has none left waits here instead of being refused, because refusals count against
+//! the bot.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// How many allowances are remembered.
+const REMEMBERED: usize = 1024;
+/// The allowance of the whole bot.
+const GLOBAL: &str = "";
+
+/// The allowances that are used up.
+#[derive(Debug, Default)]
+pub(crate) struct Limits(Mutex<HashMap<String, Instant>>);
+
+impl Limits {
+    /// How long a request of that kind has to wait.
+    pub(crate) fn pause(&self, bucket: &str) -> Duration {
+        let spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let until = [bucket, GLOBAL].iter().filter_map(|bucket| spent.get(*bucket)).max();
+        until.map(|until| until.saturating_duration_since(Instant::now())).unwrap_or_default()
+    }
+
+    /// Requests of that kind have to wait so long from now on.
+    pub(crate) fn hold(&self, bucket: &str, pause: Duration) {
+        let now = Instant::now();
+        let mut spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        spent.retain(|_, until| *until > now);
+        if spent.len() < REMEMBERED {
+            spent.insert(bucket.to_owned(), now + pause);
+        }
+    }
+
+    /// Every request has to wait so long from now on.
+    pub(crate) fn hold_all(&self, pause: Duration) {
+        self.hold(GLOBAL, pause);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pause_holds_for_its_bucket_until_it_is_over() {
+        let limits = Limits::default();
+        limits.hold("a", Duration::from_secs(2));
+        assert_eq!(["a", "b"].map(|bucket| limits.pause(bucket).as_secs()), [2, 0]);
+        limits.hold_all(Duration::from_secs(5));
+        assert_eq!(["a", "b"].map(|bucket| limits.pause(bucket).as_secs()), [5, 5]);
+        tokio::time::advance(Duration::from_secs(5)).await;
+        assert_eq!(["a", "b"].map(|bucket| limits.pause(bucket).as_secs()), [0, 0]);
+    }
+}

@@ -1,0 +1,73 @@
+//! Where a message goes.
+
+use std::num::NonZeroU64;
+
+use nanobot_channel::{ChannelError, ChatId, DeliveryContext};
+use serenity::model::channel::{MessageReference, MessageReferenceKind};
+use serenity::model::id::{ChannelId, MessageId};
+
+/// A channel (a thread is one too), and the message to quote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    channel: ChannelId,
+    reply_to: Option<MessageId>,
+}
+
+impl Place {
+    /// A place that quotes nothing.
+    pub(crate) fn new(chat: &ChatId, delivery: &DeliveryContext) -> Result<Self, ChannelError> {
+        let thread = delivery.thread.as_deref().and_then(number);
+        let Some(channel) = thread.or_else(|| number(chat.as_str())) else {
+            return Err(ChannelError::NotFound(format!("`{chat}` is no id of a Discord channel")));
+        };
+        Ok(Self { channel: ChannelId::from(channel), reply_to: None })
+    }
+
+    /// The same, quoting the message the delivery names.
+    pub(crate) fn quoting(self, delivery: &DeliveryContext) -> Self {
+        let reply_to = delivery.reply_to.as_ref().and_then(|id| number(id.as_str())).map(MessageId::from);
+        Self { reply_to, ..self }
+    }
+
+    /// The same, quoting nothing.
+    pub(crate) fn without_quote(self) -> Self {
+        Self { reply_to: None, ..self }
+    }
+
+    pub(crate) fn channel(self) -> ChannelId {
+        self.channel
+    }
+
+    /// A quoted message may be gone: the reply comes all the same.
+    pub(crate) fn reference(self) -> Option<MessageReference> {
+        let reference = MessageReference::new(MessageReferenceKind::Default, self.channel);
+        self.reply_to.map(|id| reference.message_id(id).fail_if_not_exists(false))
+    }
+}
+
+fn number(text: &str) -> Option<NonZeroU64> {
+    text.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_is_the_channel() {
+        let place = |chat: &str, thread: Option<&str>| {
+            let delivery = DeliveryContext { thread: thread.map(str::to_owned), ..DeliveryContext::default() };
+            Place::new(&ChatId::from(chat), &delivery).ok().map(|place| place.channel().get())
+        };
+        let table = [
+            ("5", None, Some(5)),
+            ("5", Some("6"), Some(6)),
+            ("5", Some("x"), Some(5)),
+            ("0", None, None),
+            ("general", None, None),
+        ];
+        for (chat, thread, expected) in table {
+            assert_eq!(place(chat, thread), expected, "{chat} {thread:?}");
+        }
+    }
+}

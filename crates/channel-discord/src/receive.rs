@@ -1,0 +1,165 @@
+//! Receives: keeps a connection to the gateway, and deals with what comes in its order.
+//!
+//! Reading and dealing are two, with a bounded queue between them: heartbeats go on while a file is
+//! fetched or a message waits to be stored. A full queue stops the reading.
+
+use std::time::Duration;
+
+use nanobot_channel::{AccessDecision, Admission, ChannelContext, ChannelError, ChatKind, InboundMessage};
+use serenity::builder::CreateMessage;
+use tokio::sync::mpsc;
+
+use crate::channel::DiscordChannel;
+use crate::gateway::{Connection, End, Job, Work, chance};
+use crate::inbound::Candidate;
+use crate::place::Place;
+
+/// How many events may wait.
+const QUEUE: usize = 256;
+/// How many connections in a row may come to nothing before the channel counts as down.
+const PATIENCE: u32 = 5;
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// What follows an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// It is dealt with.
+    Confirm,
+    /// The assistant is going down: it stays.
+    Stop,
+}
+
+impl DiscordChannel {
+    /// Receives until the assistant goes down.
+    pub(crate) async fn receive(&self, context: &ChannelContext) -> Result<(), ChannelError> {
+        self.with_cursor(|cursor| cursor.rewind());
+        let (queue, jobs) = mpsc::channel(QUEUE);
+        tokio::select! {
+            error = self.keep_connected(context, &queue) => Err(error),
+            () = self.deal(jobs, context) => Ok(()),
+        }
+    }
+
+    /// Connects again and again. Returns when that does not help.
+    async fn keep_connected(&self, context: &ChannelContext, queue: &mpsc::Sender<Job>) -> ChannelError {
+        let mut failures = 0;
+        loop {
+            let (end, progress) = self.connect(context, queue).await;
+            failures = if progress > 0 { 0 } else { failures + 1 };
+            let (why, pause) = match end {
+                End::Lost(why) => (why, growing_pause(failures)),
+                End::SessionOver(why) => {
+                    self.with_cursor(|cursor| cursor.forget());
+                    // Discord wants from one to five seconds before a new session.
+                    (why, Duration::from_secs(1) + Duration::from_secs(4).mul_f64(chance()))
+                }
+                End::Down(error) => return error,
+            };
+            if failures >= PATIENCE {
+                return ChannelError::Unavailable(why);
+            }
+            tracing::info!(channel = %self.name, why, pause_ms = pause.as_millis(), "connecting to Discord again");
+            if failures > 0 {
+                context.progress.degraded(&why);
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// One connection. Also says how much came of it.
+    async fn connect(&self, context: &ChannelContext, queue: &mpsc::Sender<Job>) -> (End, u64) {
+        let mut connection = match Connection::open(self, context).await {
+            Ok(connection) => connection,
+            Err(end) => return (end, 0),
+        };
+        let end = connection.read(queue).await;
+        let progress = connection.progress;
+        connection.leave().await;
+        (end, progress)
+    }
+
+    /// Deals with events in order. Returns when the assistant goes down.
+    async fn deal(&self, mut jobs: mpsc::Receiver<Job>, context: &ChannelContext) {
+        while let Some(Job { epoch, number, work }) = jobs.recv().await {
+            let next = match work {
+                Some(Work::Message(message)) => match self.candidate(&message).await {
+                    Some(candidate) => self.take(&candidate, context).await,
+                    None => Next::Confirm,
+                },
+                Some(Work::Interaction(interaction)) => match self.command(&interaction).await {
+                    Some(candidate) => self.take(&candidate, context).await,
+                    None => Next::Confirm,
+                },
+                None => Next::Confirm,
+            };
+            if next == Next::Stop {
+                return;
+            }
+            self.with_cursor(|cursor| cursor.deal_with(epoch, number));
+        }
+    }
+
+    async fn take(&self, candidate: &Candidate<'_>, context: &ChannelContext) -> Next {
+        if !self.may_talk(candidate, context).await {
+            return Next::Confirm;
+        }
+        let message = self.compose(candidate, context).await;
+        let mut tries = 0;
+        loop {
+            match context.intake.deliver(message.clone(), &candidate.arrival).await {
+                Admission::TryLater => {
+                    context.progress.degraded("messages cannot be stored now; they wait");
+                    tries += 1;
+                    tokio::time::sleep(growing_pause(tries)).await;
+                }
+                Admission::ShuttingDown => return Next::Stop,
+                Admission::Accepted => {
+                    self.mark(candidate, &message);
+                    return Next::Confirm;
+                }
+                Admission::Duplicate | Admission::NotAllowed => return Next::Confirm,
+            }
+        }
+    }
+
+    /// Shows that a message was read. Commands have their own answer.
+    fn mark(&self, candidate: &Candidate<'_>, message: &InboundMessage) {
+        if let (Some(original), Ok(place)) = (candidate.message, Place::new(&message.chat_id, &message.delivery)) {
+            self.react(place.channel(), original.id);
+        }
+    }
+
+    /// Asks who decides, and passes on what a stranger in a direct chat shall read.
+    async fn may_talk(&self, candidate: &Candidate<'_>, context: &ChannelContext) -> bool {
+        match context.access.check(&candidate.sender, &candidate.chat, &candidate.arrival).await {
+            AccessDecision::Allowed => true,
+            AccessDecision::Denied => false,
+            AccessDecision::Ask(text) => {
+                // Whoever used a command has read it as the answer to that.
+                if candidate.arrival.kind == ChatKind::Direct && candidate.message.is_some() {
+                    self.tell(candidate, text).await;
+                }
+                false
+            }
+        }
+    }
+
+    /// Says something on the channel's own behalf.
+    async fn tell(&self, candidate: &Candidate<'_>, text: String) {
+        let Ok(place) = Place::new(&candidate.chat, &nanobot_channel::DeliveryContext::default()) else { return };
+        if let Err(error) = self.create_message(&place, CreateMessage::new().content(text)).await {
+            tracing::warn!(channel = %self.name, %error, "a notice could not be sent");
+        }
+    }
+}
+
+/// The pause after so many failures in a row; a short one after none. Up to a quarter longer by
+/// chance, so that many who failed together do not come back together.
+fn growing_pause(failures: u32) -> Duration {
+    let pause = match failures.checked_sub(1) {
+        None => FIRST_PAUSE / 5,
+        Some(doublings) => FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(doublings.min(10))).min(LONGEST_PAUSE),
+    };
+    pause + pause.mul_f64(chance() / 4.0)
+}

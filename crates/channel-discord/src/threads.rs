@@ -1,0 +1,90 @@
+//! Which channels are threads, and of which channel.
+//!
+//! A message says in which channel it was written, but not whether that is a thread. The API is
+//! asked once per channel.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serenity::model::channel::ChannelType;
+use serenity::model::id::ChannelId;
+
+use crate::api::{Api, Body};
+use crate::error::CallError;
+use crate::route::Route;
+
+/// How many channels are remembered.
+const REMEMBERED: usize = 4096;
+/// How often the API is asked about one.
+const TRIES: u32 = 3;
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What is known about channels.
+#[derive(Debug, Default)]
+pub(crate) struct Threads(Mutex<VecDeque<(ChannelId, Option<ChannelId>)>>);
+
+impl Threads {
+    /// The channel that a thread is part of; `None` for what is no thread, or not known to be one.
+    pub(crate) async fn parent_of(&self, channel: ChannelId, api: &Api) -> Option<ChannelId> {
+        if let Some(known) = self.known(channel) {
+            return known;
+        }
+        let asked = ask(channel, api).await;
+        if let Err(error) = &asked {
+            tracing::warn!(%channel, %error, "a channel cannot be looked up and counts as no thread");
+            // A passing trouble is no answer.
+            if error.is_transient() {
+                return None;
+            }
+        }
+        let parent = asked.ok().flatten();
+        self.remember(channel, parent);
+        parent
+    }
+
+    /// What is known without asking.
+    fn known(&self, channel: ChannelId) -> Option<Option<ChannelId>> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.iter().rev().find(|(id, _)| *id == channel).map(|(_, parent)| *parent)
+    }
+
+    /// Notes what a channel is.
+    pub(crate) fn remember(&self, channel: ChannelId, parent: Option<ChannelId>) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.iter().any(|(id, _)| *id == channel) {
+            return;
+        }
+        if known.len() >= REMEMBERED {
+            known.pop_front();
+        }
+        known.push_back((channel, parent));
+    }
+}
+
+async fn ask(channel: ChannelId, api: &Api) -> Result<Option<ChannelId>, CallError> {
+    #[derive(Deserialize)]
+    struct Found {
+        #[serde(rename = "type")]
+        kind: ChannelType,
+        parent_id: Option<ChannelId>,
+    }
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match api.call::<Found>(&Route::channel(channel), Body::Empty).await {
+            Ok(found) => return Ok(parent_of_kind(found.kind, found.parent_id)),
+            Err(error) if error.is_transient() && tries < TRIES => {
+                tokio::time::sleep(error.retry_after().unwrap_or(PAUSE * tries)).await;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The parent of a thread. Other channels have one as well: their category.
+pub(crate) fn parent_of_kind(kind: ChannelType, parent: Option<ChannelId>) -> Option<ChannelId> {
+    let is_thread = matches!(kind, ChannelType::NewsThread | ChannelType::PublicThread | ChannelType::PrivateThread);
+    parent.filter(|_| is_thread)
+}
