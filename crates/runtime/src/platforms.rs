@@ -11,6 +11,8 @@ fn factories() -> Vec<Arc<dyn ChannelFactory>> {
     vec![
         #[cfg(feature = "discord")]
         Arc::new(nanobot_channel_discord::DiscordFactory),
+        #[cfg(feature = "email")]
+        Arc::new(nanobot_channel_email::EmailFactory),
         #[cfg(feature = "telegram")]
         Arc::new(nanobot_channel_telegram::TelegramFactory),
         #[cfg(feature = "websocket")]

@@ -1,0 +1,229 @@
+//! What the header of a mail says: who wrote it, which thread it belongs to, and whether a machine
+//! wrote it. Nothing else of the mail is needed to decide whether it is for the assistant.
+
+use mail_parser::{Address, HeaderValue, Message, MessageParser};
+
+use crate::EmailConfig;
+use crate::authentic::Authenticity;
+use crate::thread::{MessageIds, is_message_id};
+
+/// The longest subject that is kept, in characters.
+const SUBJECT_LIMIT: usize = 500;
+
+/// The header of a mail that a person may have written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Envelope {
+    /// The address in lower case.
+    pub(crate) sender: String,
+    /// With the name that stands beside it.
+    pub(crate) shown_sender: String,
+    /// Decoded, in one line.
+    pub(crate) subject: String,
+    /// As it was written.
+    pub(crate) date: String,
+    pub(crate) ids: MessageIds,
+    pub(crate) authenticity: Authenticity,
+}
+
+/// Why a mail is not taken in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Skip {
+    /// Nobody can be answered.
+    #[error("it names no sender, or more than one")]
+    NoSender,
+    /// It is no mail.
+    #[error("it cannot be read")]
+    Unreadable,
+    /// The assistant wrote it.
+    #[error("it comes from the assistant's own address")]
+    Own,
+    /// Answering it may begin an endless conversation of two machines.
+    #[error("it was sent by a machine ({0})")]
+    Automatic(&'static str),
+    /// The sender may be somebody else.
+    #[error("nobody vouches for its sender ({0})")]
+    Unproven(&'static str),
+}
+
+impl Skip {
+    /// Whether a person should look at the mail.
+    pub(crate) fn is_odd(self) -> bool {
+        matches!(self, Self::NoSender | Self::Unreadable)
+    }
+}
+
+impl Envelope {
+    /// Reads a header and judges by it.
+    pub(crate) fn read(header: &[u8], config: &EmailConfig) -> Result<Self, Skip> {
+        let message = MessageParser::default().parse_headers(header).ok_or(Skip::Unreadable)?;
+        let (sender, shown_sender) = sender(&message).ok_or(Skip::NoSender)?;
+        if config.own_addresses().contains(&sender) {
+            return Err(Skip::Own);
+        }
+        if let Some(sign) = sign_of_a_machine(&message, &sender) {
+            return Err(Skip::Automatic(sign));
+        }
+        let domain = sender.rsplit('@').next().unwrap_or_default();
+        let reports = raw(&message, "Authentication-Results");
+        let authenticity = Authenticity::read(reports, config.authserv_id.as_deref(), domain);
+        if config.verify_dkim && !authenticity.dkim {
+            return Err(Skip::Unproven("no valid DKIM signature of its domain"));
+        }
+        if config.verify_spf && !authenticity.spf {
+            return Err(Skip::Unproven("SPF did not pass"));
+        }
+        let subject = message.subject().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+        let date = raw(&message, "Date").next().unwrap_or_default();
+        Ok(Self {
+            sender,
+            shown_sender,
+            subject: subject.chars().take(SUBJECT_LIMIT).collect(),
+            date: date.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(100).collect(),
+            ids: ids(&message),
+            authenticity,
+        })
+    }
+}
+
+/// The values of a header as they were written, the uppermost first.
+fn raw<'a>(message: &'a Message<'_>, name: &'static str) -> impl Iterator<Item = &'a str> {
+    message.headers_raw().filter(move |(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+}
+
+/// The one address in `From`, alone and with its name.
+fn sender(message: &Message<'_>) -> Option<(String, String)> {
+    if raw(message, "From").count() != 1 {
+        return None;
+    }
+    let Some(Address::List(list)) = message.from() else { return None };
+    let [address] = list.as_slice() else { return None };
+    let written = address.address.as_deref()?.trim();
+    // lettre reads it once more when it is answered, so nothing else can be meant there.
+    let parsed: lettre::Address = written.parse().ok()?;
+    if parsed.user().contains('|') || written.chars().any(|letter| letter.is_whitespace() || letter.is_control()) {
+        return None;
+    }
+    let sender = parsed.to_string().to_lowercase();
+    let name = address.name.as_deref().map(|name| name.split_whitespace().collect::<Vec<_>>().join(" "));
+    let shown = match name.filter(|name| !name.is_empty()) {
+        Some(name) => format!("{} <{sender}>", name.chars().take(100).collect::<String>()),
+        None => sender.clone(),
+    };
+    Some((sender, shown))
+}
+
+/// What tells that no person wrote a mail, if anything does (RFC 3834 and common practice).
+fn sign_of_a_machine(message: &Message<'_>, sender: &str) -> Option<&'static str> {
+    let has = |name: &'static str, test: &dyn Fn(&str) -> bool| {
+        raw(message, name).any(|value| test(value.split([';', ' ']).next().unwrap_or_default().to_lowercase().as_str()))
+    };
+    let is_there = |name| has(name, &|_| true);
+    let user = sender.split('@').next().unwrap_or_default();
+    if has("Auto-Submitted", &|value| value != "no") {
+        return Some("Auto-Submitted");
+    }
+    if has("Precedence", &|value| ["bulk", "list", "junk", "auto_reply"].contains(&value)) {
+        return Some("Precedence");
+    }
+    if ["List-Id", "List-Post", "List-Unsubscribe", "List-Help"].into_iter().any(is_there) {
+        return Some("a mailing list");
+    }
+    if has("X-Auto-Response-Suppress", &|value| !value.is_empty() && value != "none") {
+        return Some("X-Auto-Response-Suppress");
+    }
+    if ["X-Autoreply", "X-Autorespond", "X-Autoresponder", "X-Loop"].into_iter().any(is_there) {
+        return Some("an automatic answer");
+    }
+    if has("Return-Path", &|value| value == "<>") || has("Content-Type", &|value| value == "multipart/report") {
+        return Some("a report about another mail");
+    }
+    let machines = ["mailer-daemon", "postmaster"];
+    machines.contains(&user).then_some("an address of a mail server")
+}
+
+fn ids(message: &Message<'_>) -> MessageIds {
+    let bracketed = |id: &str| Some(format!("<{id}>")).filter(|id| is_message_id(id));
+    let list = |value: &HeaderValue<'_>| -> Vec<String> {
+        match value {
+            HeaderValue::Text(id) => bracketed(id).into_iter().collect(),
+            HeaderValue::TextList(ids) => ids.iter().filter_map(|id| bracketed(id)).collect(),
+            _ => Vec::new(),
+        }
+    };
+    MessageIds {
+        own: message.message_id().and_then(bracketed),
+        parent: list(message.in_reply_to()).into_iter().next(),
+        references: list(message.references()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config() -> EmailConfig {
+        EmailConfig { smtp_username: "Bot@X.test".to_owned(), ..EmailConfig::default() }
+    }
+
+    fn read(extra: &str) -> Result<Envelope, Skip> {
+        let proof = "Authentication-Results: mx; dkim=pass header.d=x.test; spf=pass smtp.mailfrom=x.test";
+        Envelope::read(format!("{proof}\r\n{extra}\r\n\r\n").as_bytes(), &config())
+    }
+
+    #[test]
+    fn a_header_is_read() {
+        let header = "From: =?utf-8?q?Ann_=C3=84?= <Ann@X.test>\r\nSubject: =?iso-8859-1?Q?Gr=FC=DFe?=\r\n  again\r\n\
+                      Date: Mon, 2 Nov 2026 10:00:00 +0100\r\nMessage-ID: <1@x.test>\r\nIn-Reply-To: <0@x.test>\r\n\
+                      References: <a@x.test> <0@x.test>";
+        let expected = Envelope {
+            sender: "ann@x.test".to_owned(),
+            shown_sender: "Ann Ä <ann@x.test>".to_owned(),
+            subject: "Grüße again".to_owned(),
+            date: "Mon, 2 Nov 2026 10:00:00 +0100".to_owned(),
+            ids: MessageIds {
+                own: Some("<1@x.test>".to_owned()),
+                parent: Some("<0@x.test>".to_owned()),
+                references: vec!["<a@x.test>".to_owned(), "<0@x.test>".to_owned()],
+            },
+            authenticity: Authenticity { dkim: true, spf: true },
+        };
+        assert_eq!(read(header), Ok(expected));
+    }
+
+    #[test]
+    fn what_is_passed_over() {
+        let table = [
+            ("Subject: x", Skip::NoSender),
+            ("From: ann@x.test\r\nFrom: bob@x.test", Skip::NoSender),
+            ("From: ann@x.test, bob@x.test", Skip::NoSender),
+            ("From: us: ann@x.test;", Skip::NoSender),
+            ("From: 1|ann@x.test", Skip::NoSender),
+            ("From: nobody", Skip::NoSender),
+            ("From: BOT@x.test", Skip::Own),
+            ("From: ann@x.test\r\nAuto-Submitted: auto-replied; owner-email=\"a\"", Skip::Automatic("Auto-Submitted")),
+            ("From: ann@x.test\r\nPrecedence: Bulk", Skip::Automatic("Precedence")),
+            ("From: ann@x.test\r\nlist-id: <a.b>", Skip::Automatic("a mailing list")),
+            ("From: ann@x.test\r\nX-Auto-Response-Suppress: All", Skip::Automatic("X-Auto-Response-Suppress")),
+            ("From: ann@x.test\r\nX-Loop: ann@x.test", Skip::Automatic("an automatic answer")),
+            ("From: ann@x.test\r\nReturn-Path: <>", Skip::Automatic("a report about another mail")),
+            (
+                "From: ann@x.test\r\nContent-Type: multipart/report; boundary=a",
+                Skip::Automatic("a report about another mail"),
+            ),
+            ("From: Mailer-Daemon@x.test", Skip::Automatic("an address of a mail server")),
+            ("From: ann@y.test", Skip::Unproven("no valid DKIM signature of its domain")),
+        ];
+        for (header, skip) in table {
+            assert_eq!(read(header), Err(skip), "{header}");
+        }
+        assert!(read("From: ann@x.test\r\nAuto-Submitted: no").is_ok());
+        assert!(read("From: ann@x.test\r\nReturn-Path: <ann@x.test>").is_ok());
+    }
+
+    #[test]
+    fn each_proof_can_be_waived() {
+        let header = |config| Envelope::read(b"From: ann@x.test\r\n\r\n", &config);
+        assert_eq!(header(EmailConfig { verify_dkim: false, ..config() }), Err(Skip::Unproven("SPF did not pass")));
+        assert!(header(EmailConfig { verify_dkim: false, verify_spf: false, ..config() }).is_ok());
+    }
+}

@@ -1,0 +1,96 @@
+//! Makes channels from sections of the configuration.
+
+use std::sync::Arc;
+
+use nanobot_channel::{Channel, ChannelError, ChannelFactory, ChannelName, RawConfig, Value};
+use serde_json::json;
+
+use crate::{EmailChannel, EmailConfig};
+
+/// Makes [`EmailChannel`]s.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EmailFactory;
+
+impl ChannelFactory for EmailFactory {
+    fn kind(&self) -> &'static str {
+        "email"
+    }
+
+    /// `allowFrom` is left out, because an empty list means nobody. Progress is off: nobody wants
+    /// a mail for each step.
+    fn default_config(&self) -> Value {
+        let config = EmailConfig::default();
+        json!({
+            "enabled": config.enabled,
+            "consentGranted": config.consent_granted,
+            "imapHost": config.imap_host,
+            "imapPort": config.imap_port,
+            "imapUsername": config.imap_username,
+            "imapPassword": "",
+            "imapMailbox": config.imap_mailbox,
+            "imapUseSsl": config.imap_use_ssl,
+            "imapUseTls": null,
+            "smtpHost": config.smtp_host,
+            "smtpPort": config.smtp_port,
+            "smtpUsername": config.smtp_username,
+            "smtpPassword": "",
+            "smtpUseTls": config.smtp_use_tls,
+            "smtpUseSsl": config.smtp_use_ssl,
+            "caFile": null,
+            "fromAddress": config.from_address,
+            "autoReplyEnabled": config.auto_reply_enabled,
+            "pollIntervalSeconds": config.poll_interval_seconds,
+            "idleSeconds": config.idle_seconds,
+            "requestTimeout": config.request_timeout,
+            "markSeen": config.mark_seen,
+            "postAction": null,
+            "postActionMoveMailbox": config.post_action_move_mailbox,
+            "postActionExpunge": config.post_action_expunge,
+            "postActionIgnoreSkipped": config.post_action_ignore_skipped,
+            "maxBodyChars": config.max_body_chars,
+            "maxMessageSize": config.max_message_size,
+            "allowedAttachmentTypes": [],
+            "maxAttachmentSize": config.max_attachment_size,
+            "maxAttachmentsPerEmail": config.max_attachments_per_email,
+            "subjectPrefix": config.subject_prefix,
+            "verifyDkim": config.verify_dkim,
+            "verifySpf": config.verify_spf,
+            "authservId": null,
+            "sessionPerThread": config.session_per_thread,
+            "sendProgress": false,
+            "sendToolHints": false,
+        })
+    }
+
+    fn create(&self, name: ChannelName, config: &RawConfig) -> Result<Arc<dyn Channel>, ChannelError> {
+        let section = EmailConfig::from_section(&config.section)?;
+        Ok(Arc::new(EmailChannel::new(name, section)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Secret;
+
+    #[test]
+    fn the_default_section_says_what_the_defaults_are() {
+        let mut section = EmailFactory.default_config();
+        for key in ["imapHost", "imapUsername", "imapPassword", "smtpHost", "smtpUsername", "smtpPassword"] {
+            section[key] = json!("a@x.test");
+        }
+        section["consentGranted"] = json!(true);
+        let text = || "a@x.test".to_owned();
+        let expected = EmailConfig {
+            consent_granted: true,
+            imap_host: text(),
+            imap_username: text(),
+            imap_password: Secret::new(text()),
+            smtp_host: text(),
+            smtp_username: text(),
+            smtp_password: Secret::new(text()),
+            ..EmailConfig::default()
+        };
+        assert_eq!(EmailConfig::from_section(&section).unwrap(), expected);
+    }
+}

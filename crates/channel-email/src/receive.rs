@@ -1,0 +1,271 @@
+//! Receives: looks what waits in the mailbox, takes it in one by one, and waits for more.
+//!
+//! A mail is marked only after the assistant has it. What cannot be taken in now keeps its place
+//! before what came later; what cannot be read at all is flagged and passed over, so that it blocks
+//! nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use nanobot_channel::{AccessDecision, Admission, Arrival, ChannelContext, ChannelError, InboundMessage};
+use tokio::time::Instant;
+
+use crate::EmailChannel;
+use crate::config::PostAction;
+use crate::content::Content;
+use crate::envelope::{Envelope, Skip};
+use crate::error::MailError;
+use crate::inbound::Arrived;
+use crate::mailbox::{MailUid, Mailbox, Mark};
+
+/// A connection that lasted so long is opened again without a word.
+const STABLE: Duration = Duration::from_secs(60);
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// How often a login may be refused without a reason.
+const LOGIN_TRIES: u32 = 3;
+/// From this try on only the beginning of a mail is fetched.
+const CAREFUL_FROM: u32 = 3;
+/// After so many tries a mail is passed over.
+const TRIES: u32 = 4;
+/// How much of a mail is fetched when the whole is too much, in bytes.
+const BEGINNING: u32 = 262_144;
+/// How many mails are remembered as dealt with.
+const REMEMBERED: usize = 100_000;
+
+/// What follows a mail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    GoOn,
+    /// The assistant is going down: the mail stays.
+    Stop,
+}
+
+/// What became of a mail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Taken,
+    Skipped,
+    /// Passed over, and a person should look.
+    Odd,
+}
+
+/// What is remembered between connections.
+#[derive(Debug, Default)]
+pub(crate) struct Memory(Mutex<Remembered>);
+
+#[derive(Debug, Default)]
+struct Remembered {
+    handled: BTreeSet<MailUid>,
+    /// How often each mail was begun that never came whole.
+    tries: BTreeMap<MailUid, u32>,
+    refused_logins: u32,
+}
+
+impl Memory {
+    fn with<R>(&self, act: impl FnOnce(&mut Remembered) -> R) -> R {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn is_handled(&self, mail: MailUid) -> bool {
+        self.with(|memory| memory.handled.contains(&mail))
+    }
+
+    fn handled(&self, mail: MailUid) {
+        self.with(|memory| {
+            memory.tries.remove(&mail);
+            if memory.handled.len() >= REMEMBERED {
+                memory.handled.pop_first();
+            }
+            memory.handled.insert(mail);
+        });
+    }
+
+    /// It is here, so whatever happens next is not its fault.
+    fn fetched(&self, mail: MailUid) {
+        self.with(|memory| memory.tries.remove(&mail));
+    }
+
+    /// Counts a try, and says which one it is.
+    fn try_again(&self, mail: MailUid) -> u32 {
+        self.with(|memory| {
+            let tries = memory.tries.entry(mail).or_default();
+            *tries += 1;
+            *tries
+        })
+    }
+}
+
+impl EmailChannel {
+    /// Receives until the assistant goes down.
+    pub(crate) async fn receive(&self, context: &ChannelContext) -> Result<(), ChannelError> {
+        loop {
+            let began = Instant::now();
+            let error = match self.serve(context).await {
+                Ok(()) => return Ok(()),
+                Err(error) => self.judge(error),
+            };
+            if error.is_permanent() || began.elapsed() < STABLE {
+                return Err(error);
+            }
+            // Servers end connections now and then.
+            tracing::debug!(channel = %self.name, %error, "the connection to the mailbox is opened again");
+        }
+    }
+
+    /// Refusals without a reason may mean a server that is busy.
+    fn judge(&self, error: MailError) -> ChannelError {
+        let refusals = self.memory.with(|memory| {
+            memory.refused_logins =
+                if matches!(error, MailError::Login { .. }) { memory.refused_logins + 1 } else { 0 };
+            memory.refused_logins
+        });
+        match error {
+            MailError::Login { user, text, .. } if refusals >= LOGIN_TRIES => {
+                MailError::Login { user, text, known: true }.into()
+            }
+            error => error.into(),
+        }
+    }
+
+    /// Serves one connection.
+    async fn serve(&self, context: &ChannelContext) -> Result<(), MailError> {
+        let mut mailbox = Mailbox::open(&self.config, &self.trust, false).await?;
+        self.memory.with(|memory| memory.refused_logins = 0);
+        tracing::info!(channel = %self.name, mailbox = self.config.imap_mailbox, "receiving mail");
+        context.progress.alive();
+        loop {
+            loop {
+                let waiting = mailbox.waiting().await?;
+                context.progress.alive();
+                let fresh: Vec<_> = waiting.into_iter().filter(|mail| !self.memory.is_handled(*mail)).collect();
+                for mail in &fresh {
+                    if self.take(&mut mailbox, *mail, context).await? == Next::Stop {
+                        return Ok(());
+                    }
+                    context.progress.alive();
+                }
+                if fresh.is_empty() && !mailbox.has_news() {
+                    break;
+                }
+            }
+            mailbox = mailbox.wait().await?;
+            context.progress.alive();
+        }
+    }
+
+    async fn take(&self, mailbox: &mut Mailbox, mail: MailUid, context: &ChannelContext) -> Result<Next, MailError> {
+        let tries = self.memory.try_again(mail);
+        if tries > TRIES {
+            tracing::error!(channel = %self.name, uid = mail.uid, "a mail cannot be fetched and is passed over");
+            return self.settle(mailbox, mail, Fate::Odd).await;
+        }
+        let Some((header, size)) = mailbox.header(mail).await? else { return Ok(self.gone(mail)) };
+        let config = Arc::clone(&self.config);
+        let envelope = match parsed(move || Envelope::read(&header, &config)).await.unwrap_or(Err(Skip::Unreadable)) {
+            Ok(envelope) => envelope,
+            Err(skip) => {
+                tracing::info!(channel = %self.name, uid = mail.uid, reason = %skip, "a mail is passed over");
+                let fate = if skip.is_odd() { Fate::Odd } else { Fate::Skipped };
+                return self.settle(mailbox, mail, fate).await;
+            }
+        };
+        if !self.may_talk(&envelope, context).await {
+            return self.settle(mailbox, mail, Fate::Skipped).await;
+        }
+        let is_cut = size > self.config.max_message_size || tries >= CAREFUL_FROM;
+        let limit = if is_cut { BEGINNING.min(self.config.max_message_size) } else { self.config.max_message_size };
+        let Some(bytes) = mailbox.beginning(mail, limit).await? else { return Ok(self.gone(mail)) };
+        let Some(content) = parsed(move || Content::read(bytes)).await.flatten() else {
+            tracing::warn!(channel = %self.name, uid = mail.uid, "a mail cannot be read and is passed over");
+            return self.settle(mailbox, mail, Fate::Odd).await;
+        };
+        self.memory.fetched(mail);
+        let arrived = Arrived { uid: mail, envelope: &envelope, content, is_cut };
+        let message = arrived.compose(&self.name, &self.config, context).await;
+        match self.deliver(message, context).await {
+            Some(Admission::NotAllowed) => self.settle(mailbox, mail, Fate::Skipped).await,
+            Some(_) => self.settle(mailbox, mail, Fate::Taken).await,
+            None => Ok(Next::Stop),
+        }
+    }
+
+    /// Somebody else took it away.
+    fn gone(&self, mail: MailUid) -> Next {
+        self.memory.handled(mail);
+        Next::GoOn
+    }
+
+    /// Hands a message over until it is taken. `None` when the assistant goes down.
+    async fn deliver(&self, message: InboundMessage, context: &ChannelContext) -> Option<Admission> {
+        let mut tries = 0;
+        loop {
+            match context.intake.deliver(message.clone(), &Arrival::direct()).await {
+                Admission::TryLater => {
+                    context.progress.degraded("mails cannot be stored now; they stay in the mailbox");
+                    tokio::time::sleep(growing_pause(tries)).await;
+                    tries += 1;
+                }
+                Admission::ShuttingDown => return None,
+                admission => return Some(admission),
+            }
+        }
+    }
+
+    /// Asks who decides, and passes on what a stranger shall read, if it is surely that stranger.
+    async fn may_talk(&self, envelope: &Envelope, context: &ChannelContext) -> bool {
+        let (sender, chat) = (envelope.sender.as_str().into(), envelope.sender.as_str().into());
+        match context.access.check(&sender, &chat, &Arrival::direct()).await {
+            AccessDecision::Allowed => true,
+            AccessDecision::Denied => false,
+            AccessDecision::Ask(text) => {
+                if envelope.authenticity.is_proven() {
+                    self.tell(envelope, &text).await;
+                }
+                false
+            }
+        }
+    }
+
+    /// Marks a mail as dealt with.
+    async fn settle(&self, mailbox: &mut Mailbox, mail: MailUid, fate: Fate) -> Result<Next, MailError> {
+        match self.mark(mailbox, mail, fate).await {
+            Err(error) if error.is_refusal() => {
+                tracing::warn!(channel = %self.name, uid = mail.uid, %error, "a mail could not be marked");
+            }
+            // It comes again with the next connection, and is known then.
+            marked => marked?,
+        }
+        self.memory.handled(mail);
+        Ok(Next::GoOn)
+    }
+
+    async fn mark(&self, mailbox: &mut Mailbox, mail: MailUid, fate: Fate) -> Result<(), MailError> {
+        if fate == Fate::Odd {
+            mailbox.mark(mail, Mark::Flagged).await?;
+        }
+        mailbox.mark(mail, Mark::Handled).await?;
+        if fate != Fate::Taken && self.config.post_action_ignore_skipped {
+            return Ok(());
+        }
+        match self.config.post_action {
+            None => Ok(()),
+            Some(PostAction::Move) => mailbox.relocate(mail, &self.config.post_action_move_mailbox).await,
+            Some(PostAction::Delete) => {
+                mailbox.mark(mail, Mark::Deleted).await?;
+                if self.config.post_action_expunge { mailbox.expunge(mail).await } else { Ok(()) }
+            }
+        }
+    }
+}
+
+/// Reads something that strangers wrote, beside the connections: it may take its time, and should
+/// the parser break over it, that ends with the mail.
+async fn parsed<T: Send + 'static>(parse: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    tokio::task::spawn_blocking(parse).await.ok()
+}
+
+fn growing_pause(tries: u32) -> Duration {
+    FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(tries.min(10))).min(LONGEST_PAUSE)
+}

@@ -1,0 +1,92 @@
+//! Whom the channel trusts: the system's authorities, and those that `caFile` names.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lettre::transport::smtp::client::{Certificate, TlsParameters};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::sync::OnceCell;
+
+use crate::error::MailError;
+
+/// The settings of encrypted connections, read from disk once.
+#[derive(Default)]
+pub(crate) struct Trust {
+    ca_file: Option<PathBuf>,
+    imap: OnceCell<Arc<ClientConfig>>,
+    smtp: OnceCell<TlsParameters>,
+}
+
+impl fmt::Debug for Trust {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Trust").field("ca_file", &self.ca_file).finish_non_exhaustive()
+    }
+}
+
+impl Trust {
+    /// Trusts the authorities in `ca_file` besides the system's. Reads nothing yet.
+    pub(crate) fn new(ca_file: Option<PathBuf>) -> Self {
+        Self { ca_file, ..Self::default() }
+    }
+
+    /// For IMAP.
+    pub(crate) async fn imap(&self) -> Result<Arc<ClientConfig>, MailError> {
+        let ca_file = self.ca_file.clone();
+        self.imap.get_or_try_init(|| off_thread(move || client_config(ca_file.as_deref()))).await.cloned()
+    }
+
+    /// For SMTP with the server `host`.
+    pub(crate) async fn smtp(&self, host: &str) -> Result<TlsParameters, MailError> {
+        let (ca_file, host) = (self.ca_file.clone(), host.to_owned());
+        self.smtp.get_or_try_init(|| off_thread(move || tls_parameters(ca_file.as_deref(), host))).await.cloned()
+    }
+}
+
+/// The system's authorities are hundreds of files.
+async fn off_thread<T: Send + 'static>(
+    read: impl FnOnce() -> Result<T, MailError> + Send + 'static,
+) -> Result<T, MailError> {
+    let broken = |_error| MailError::Trust { message: "the trusted certificates could not be read".to_owned() };
+    tokio::task::spawn_blocking(read).await.map_err(broken)?
+}
+
+fn client_config(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, MailError> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if let Some(path) = ca_file {
+        for certificate in certificates(path)? {
+            roots.add(certificate).map_err(|error| unusable(path, &error))?;
+        }
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let builder = builder.map_err(|error| MailError::Trust { message: error.to_string() })?;
+    Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
+}
+
+fn tls_parameters(ca_file: Option<&Path>, host: String) -> Result<TlsParameters, MailError> {
+    let mut builder = TlsParameters::builder(host);
+    if let Some(path) = ca_file {
+        for certificate in certificates(path)? {
+            let certificate = Certificate::from_der(certificate.to_vec()).map_err(|error| unusable(path, &error))?;
+            builder = builder.add_root_certificate(certificate);
+        }
+    }
+    builder.build().map_err(|error| MailError::Trust { message: error.to_string() })
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, MailError> {
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let certificates = read.map_err(|error| unusable(path, &error))?;
+    if certificates.is_empty() {
+        return Err(unusable(path, &"it holds no certificate"));
+    }
+    Ok(certificates)
+}
+
+fn unusable(path: &Path, error: &dyn fmt::Display) -> MailError {
+    MailError::Trust { message: format!("{} cannot be used: {error}", path.display()) }
+}

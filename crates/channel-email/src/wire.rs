@@ -1,0 +1,168 @@
+//! The connection to the IMAP server, with a limit on what it may send.
+//!
+//! Decision: the parser above makes room for a literal as soon as its size is announced, so a
+//! server that announces half a gigabyte has to be stopped before the parser reads that. The bytes
+//! are watched here on their way up: what a command may bring is granted beforehand, and an
+//! announced literal or a flood beyond it ends the connection.
+
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// What a command may bring besides the mail it asks for, in bytes.
+pub(crate) const SMALL_TALK: u64 = 4 << 20;
+
+/// A byte stream of any kind.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Stream for T {}
+
+/// A stream that gives no more than was granted.
+pub(crate) struct Wire {
+    inner: Box<dyn Stream>,
+    granted: u64,
+    literals: LiteralWatch,
+}
+
+impl Wire {
+    pub(crate) fn new(inner: impl Stream + 'static) -> Self {
+        Self { inner: Box::new(inner), granted: SMALL_TALK, literals: LiteralWatch::default() }
+    }
+
+    /// From here on so many bytes may come.
+    pub(crate) fn grant(&mut self, bytes: u64) {
+        self.granted = bytes;
+    }
+
+    /// The stream below.
+    pub(crate) fn into_inner(self) -> Box<dyn Stream> {
+        self.inner
+    }
+}
+
+impl fmt::Debug for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wire").field("granted", &self.granted).finish_non_exhaustive()
+    }
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        std::task::ready!(Pin::new(&mut self.inner).poll_read(cx, buf))?;
+        let news = buf.filled().get(before..).unwrap_or_default();
+        let announced = self.literals.watch(news);
+        let came = u64::try_from(news.len()).unwrap_or(u64::MAX);
+        if came > self.granted || announced > self.granted {
+            return Poll::Ready(Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the server sends more than was asked for",
+            )));
+        }
+        self.granted -= came;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}
+
+/// Finds announcements of literals (`{123}` at the end of a line) and passes over what they announce.
+#[derive(Debug, Default)]
+struct LiteralWatch {
+    /// What of a literal is still to come.
+    left: u64,
+    announced: Announced,
+}
+
+#[derive(Debug, Default)]
+enum Announced {
+    #[default]
+    Nothing,
+    Digits(u64),
+    Closed(u64),
+    LineEnds(u64),
+}
+
+impl LiteralWatch {
+    /// The largest literal that these bytes announce.
+    fn watch(&mut self, bytes: &[u8]) -> u64 {
+        let mut largest = 0;
+        let mut rest = bytes;
+        while let Some((&byte, behind)) = rest.split_first() {
+            if self.left > 0 {
+                let passed = usize::try_from(self.left).unwrap_or(usize::MAX).min(rest.len());
+                rest = rest.get(passed..).unwrap_or_default();
+                self.left -= u64::try_from(passed).unwrap_or(self.left);
+                continue;
+            }
+            rest = behind;
+            self.announced = match (&self.announced, byte) {
+                (_, b'{') => Announced::Digits(0),
+                (Announced::Digits(size), b'0'..=b'9') => {
+                    Announced::Digits(size.saturating_mul(10).saturating_add(u64::from(byte - b'0')))
+                }
+                (Announced::Digits(size), b'}') => Announced::Closed(*size),
+                (Announced::Closed(size), b'\r') => Announced::LineEnds(*size),
+                (Announced::LineEnds(size), b'\n') => {
+                    self.left = *size;
+                    largest = largest.max(*size);
+                    Announced::Nothing
+                }
+                _ => Announced::Nothing,
+            };
+        }
+        largest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt as _;
+
+    use super::*;
+
+    #[test]
+    fn literals_are_noticed_wherever_the_pieces_are_cut() {
+        let text = b"* 1 FETCH (BODY[] {12}\r\n{900000}\r\nab FLAGS ()) {7}\r\n1234567 {x}\r\n{5}x\r\n";
+        for size in 1..text.len() {
+            let mut watch = LiteralWatch::default();
+            let announced: Vec<_> =
+                text.chunks(size).map(|piece| watch.watch(piece)).filter(|size| *size > 0).collect();
+            // The twelve bytes of the first literal look like an announcement, and are none.
+            let largest = announced.iter().max().copied();
+            assert_eq!(largest, Some(12), "pieces of {size}: {announced:?}");
+        }
+        assert_eq!(LiteralWatch::default().watch(b"{99999999999999999999999}\r\n"), u64::MAX);
+    }
+
+    #[tokio::test]
+    async fn more_than_was_granted_is_an_error() {
+        for (text, granted, fits) in [
+            ("* OK {5}\r\n", 10, true),
+            ("* OK {11}\r\n", 100, true),
+            ("* OK {101}\r\n", 100, false),
+            ("12345678901", 10, false),
+        ] {
+            let (near, mut far) = tokio::io::duplex(64);
+            tokio::io::AsyncWriteExt::write_all(&mut far, text.as_bytes()).await.unwrap();
+            let mut wire = Wire::new(near);
+            wire.grant(granted);
+            assert_eq!(wire.read(&mut [0; 64]).await.is_ok(), fits, "{text}");
+        }
+    }
+}
