@@ -1,11 +1,13 @@
-//! Calls of the Bot API over one HTTP client.
+//! Calls of the Bot API over two HTTP clients: one polls, the other does everything else, so that
+//! neither waits for a connection of the other.
 //!
 //! Decision: an answer is judged once, here, into a [`CallError`]; nothing is retried. Redirects are
 //! not followed, because the address holds the token, and every error text is scrubbed of it.
 
 use std::error::Error as _;
 use std::fmt;
-use std::sync::OnceLock;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use nanobot_channel::ChannelError;
@@ -15,8 +17,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use teloxide::payloads::GetUpdates;
 use teloxide::requests::Payload;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::config::wrong;
+use crate::config::{API_BASE, wrong};
 use crate::error::CallError;
 use crate::{Secret, TelegramConfig};
 
@@ -28,10 +31,23 @@ const FILE_TIME: Duration = Duration::from_secs(90);
 pub(crate) struct Api {
     token: Secret,
     base: Url,
+    /// It is Telegram's own, so what it calls a path is none of this machine.
+    is_official: bool,
     proxy: Option<Proxy>,
     timeout: Duration,
+    pool_size: usize,
+    pool_timeout: Duration,
+    /// A permit for each request that may be under way, polls aside.
+    places: Semaphore,
     /// Built with the first call: roots of trust take time and memory.
-    client: OnceLock<Result<Client, String>>,
+    clients: Mutex<Option<Clients>>,
+}
+
+/// The clients for the two kinds of requests.
+#[derive(Clone)]
+struct Clients {
+    polls: Client,
+    calls: Client,
 }
 
 impl fmt::Debug for Api {
@@ -53,13 +69,23 @@ impl Api {
         let unusable =
             |_| wrong("proxy", "is no address of a proxy; write one like http://host:3128 or socks5://host:1080");
         let proxy = proxy.map(Proxy::all).transpose().map_err(unusable)?;
+        let pool_size = usize::try_from(config.connection_pool_size).unwrap_or(1);
         Ok(Self {
             token: config.token.clone(),
+            is_official: Url::parse(API_BASE).is_ok_and(|official| official.host() == base.host()),
             base,
             proxy: proxy.map(|proxy| proxy.no_proxy(NoProxy::from_env())),
             timeout: config.request_timeout(),
-            client: OnceLock::new(),
+            pool_size,
+            pool_timeout: config.pool_timeout(),
+            places: Semaphore::new(pool_size),
+            clients: Mutex::default(),
         })
+    }
+
+    /// Leaves every connection behind: what follows is asked over new ones.
+    pub(crate) fn renew(&self) {
+        *self.clients.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Makes a call with a payload of teloxide's and reads what it needs of the result.
@@ -77,13 +103,15 @@ impl Api {
         P: Serialize + Sync + ?Sized,
         R: DeserializeOwned,
     {
-        self.exchange(method, |request| request.json(payload), self.timeout).await
+        let _place = self.place().await?;
+        self.exchange(self.clients()?.calls, method, |request| request.json(payload), self.timeout).await
     }
 
     /// Polls; what comes is left as it is, so that one odd update does not spoil the others.
     pub(crate) async fn poll(&self, payload: &GetUpdates) -> Result<Vec<Box<RawValue>>, CallError> {
         let open = Duration::from_secs(payload.timeout.unwrap_or_default().into());
-        self.exchange(GetUpdates::NAME, |request| request.json(payload), self.timeout + open).await
+        self.exchange(self.clients()?.polls, GetUpdates::NAME, |request| request.json(payload), self.timeout + open)
+            .await
     }
 
     /// Sends a file.
@@ -91,20 +119,19 @@ impl Api {
     where
         R: DeserializeOwned,
     {
-        self.exchange(method, |request| request.multipart(form), self.timeout + FILE_TIME).await
+        let _place = self.place().await?;
+        self.exchange(self.clients()?.calls, method, |request| request.multipart(form), self.timeout + FILE_TIME).await
     }
 
     /// Fetches a file by the path the server gave for it, unless it is larger than `limit` bytes.
     pub(crate) async fn download(&self, path: &str, limit: u64) -> Result<Vec<u8>, CallError> {
+        if !self.is_official && Path::new(path).is_absolute() {
+            return read_local(path, limit).await;
+        }
+        let _place = self.place().await?;
         let place = format!("file/bot{}/{path}", self.token.expose());
-        let request = self.client()?.get(self.address(&place)?).timeout(self.timeout + FILE_TIME);
+        let request = self.clients()?.calls.get(self.address(&place)?).timeout(self.timeout + FILE_TIME);
         let mut response = request.send().await.map_err(|error| self.failure(error))?;
-        let refused = |code, description: &str| CallError::Refused {
-            code,
-            description: description.to_owned(),
-            retry_after: None,
-            migrated_to: None,
-        };
         if !response.status().is_success() {
             return Err(refused(response.status().as_u16(), "the file cannot be fetched"));
         }
@@ -118,14 +145,22 @@ impl Api {
         Ok(bytes)
     }
 
+    /// A place among the requests that are under way.
+    async fn place(&self) -> Result<SemaphorePermit<'_>, CallError> {
+        let full = || CallError::Unreachable(format!("all {} connections are in use", self.pool_size));
+        let waited = tokio::time::timeout(self.pool_timeout, self.places.acquire()).await;
+        waited.map_err(|_too_late| full())?.map_err(|_closed| full())
+    }
+
     async fn exchange<R: DeserializeOwned>(
         &self,
+        client: Client,
         method: &str,
         fill: impl FnOnce(RequestBuilder) -> RequestBuilder + Send,
         timeout: Duration,
     ) -> Result<R, CallError> {
         let address = self.address(&format!("bot{}/{method}", self.token.expose()))?;
-        let request = fill(self.client()?.post(address)).timeout(timeout);
+        let request = fill(client.post(address)).timeout(timeout);
         let response = request.send().await.map_err(|error| self.failure(error))?;
         self.read(response).await
     }
@@ -157,22 +192,29 @@ impl Api {
         Url::parse(&format!("{base}/{place}")).map_err(|error| CallError::Setup(self.token.scrub(&error.to_string())))
     }
 
-    fn client(&self) -> Result<&Client, CallError> {
-        let build = || {
-            provide_cryptography();
-            let builder = Client::builder()
-                .connect_timeout(CONNECT)
-                .tcp_nodelay(true)
-                // One connection for all would let a dead one stop polls and sends alike.
-                .http1_only()
-                .redirect(redirect::Policy::none());
-            let builder = match &self.proxy {
-                Some(proxy) => builder.proxy(proxy.clone()),
-                None => builder,
-            };
-            builder.build().map_err(|error| self.token.scrub(&chain(&error)))
+    fn clients(&self) -> Result<Clients, CallError> {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(clients) = &*clients {
+            return Ok(clients.clone());
+        }
+        let built = Clients { polls: self.build(1)?, calls: self.build(self.pool_size)? };
+        Ok(clients.insert(built).clone())
+    }
+
+    fn build(&self, idle: usize) -> Result<Client, CallError> {
+        provide_cryptography();
+        let builder = Client::builder()
+            .connect_timeout(CONNECT)
+            .tcp_nodelay(true)
+            .pool_max_idle_per_host(idle)
+            // One connection for all would let a dead one stop everything.
+            .http1_only()
+            .redirect(redirect::Policy::none());
+        let builder = match &self.proxy {
+            Some(proxy) => builder.proxy(proxy.clone()),
+            None => builder,
         };
-        self.client.get_or_init(build).as_ref().map_err(|why| CallError::Setup(why.clone()))
+        builder.build().map_err(|error| CallError::Setup(self.token.scrub(&chain(&error))))
     }
 
     fn failure(&self, error: reqwest::Error) -> CallError {
@@ -184,6 +226,19 @@ impl Api {
             CallError::Interrupted(text)
         }
     }
+}
+
+/// Reads what a Bot API server on this machine, run with `--local`, has stored itself.
+async fn read_local(path: &str, limit: u64) -> Result<Vec<u8>, CallError> {
+    let gone = |error: std::io::Error| refused(404, &format!("the file cannot be read here: {error}"));
+    if tokio::fs::metadata(path).await.map_err(gone)?.len() > limit {
+        return Err(refused(413, "the file is larger than allowed"));
+    }
+    tokio::fs::read(path).await.map_err(gone)
+}
+
+fn refused(code: u16, description: &str) -> CallError {
+    CallError::Refused { code, description: description.to_owned(), retry_after: None, migrated_to: None }
 }
 
 /// An answer of the Bot API.

@@ -1,11 +1,12 @@
 //! Files that come with messages.
 
 use std::path::Path;
+use std::time::Duration;
 
 use nanobot_channel::{ChannelContext, MediaRef};
 use serde::Deserialize;
 use teloxide::payloads::GetFile;
-use teloxide::types::{FileId, FileMeta, Message};
+use teloxide::types::{FileId, FileMeta, Message, Sticker};
 
 use crate::api::Api;
 use crate::error::CallError;
@@ -21,6 +22,11 @@ const ENDINGS: &[(&str, &str)] = &[
     ("audio/mp4", "m4a"),
     ("video/mp4", "mp4"),
 ];
+
+/// Pauses before a file is asked for again.
+const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(3)];
+/// The longest pause that the server may ask for while a message waits.
+const LONGEST_PAUSE: Duration = Duration::from_secs(20);
 
 /// A file of a message, not fetched yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +77,9 @@ impl Attachment {
             let mime = animation.mime_type.as_ref().map_or("video/mp4", |mime| mime.essence_str());
             return Some(Self::new("animation", &animation.file, animation.file_name.as_deref(), Some(mime)));
         }
+        if let Some(sticker) = message.sticker().filter(|sticker| is_picture(sticker)) {
+            return Some(Self::new("image", &sticker.file, Some("sticker.webp"), Some("image/webp")));
+        }
         let document = message.document()?;
         let mime = document.mime_type.as_ref().map(|mime| mime.essence_str());
         let kind = if mime.is_some_and(|mime| mime.starts_with("image/")) { "image" } else { "file" };
@@ -98,7 +107,9 @@ impl Attachment {
     pub(crate) async fn keep(&self, api: &Api, context: &ChannelContext) -> Kept {
         match self.fetch(api, context).await {
             Ok(media) => {
-                let marker = format!("[{}: {}]", self.kind, media.location);
+                let words = self.transcribe(&media, context).await;
+                let file = || format!("[{}: {}]", self.kind, media.location);
+                let marker = words.map_or_else(file, |words| format!("[transcription: {words}]"));
                 Kept { marker, image: Some(media).filter(|_| self.kind == "image") }
             }
             Err(error) => {
@@ -113,11 +124,50 @@ impl Attachment {
         if self.size != u32::MAX && u64::from(self.size) > limit {
             return Err(FetchError::TooLarge { limit });
         }
-        let file: RemoteFile = api.call(&GetFile::new(self.id.clone())).await?;
-        let path = file.file_path.ok_or(FetchError::NoPath)?;
-        let bytes = api.download(&path, limit).await?;
+        let bytes = self.download(api, limit).await?;
         Ok(context.media.keep(&self.unique_id, &self.name, self.mime.as_deref(), &bytes).await?)
     }
+
+    /// Downloads it. What the message waits for is tried a few times, because there is no other way
+    /// to the file later.
+    async fn download(&self, api: &Api, limit: u64) -> Result<Vec<u8>, FetchError> {
+        let mut pauses = PAUSES.into_iter();
+        loop {
+            let error = match self.download_once(api, limit).await {
+                Err(FetchError::Call(error)) if error.is_passing() => error,
+                outcome => return outcome,
+            };
+            let Some(pause) = pauses.next() else { return Err(error.into()) };
+            let wanted = error.retry_after().unwrap_or(pause);
+            if wanted > LONGEST_PAUSE {
+                return Err(error.into());
+            }
+            tokio::time::sleep(wanted).await;
+        }
+    }
+
+    async fn download_once(&self, api: &Api, limit: u64) -> Result<Vec<u8>, FetchError> {
+        let file: RemoteFile = api.call(&GetFile::new(self.id.clone())).await?;
+        let path = file.file_path.ok_or(FetchError::NoPath)?;
+        Ok(api.download(&path, limit).await?)
+    }
+
+    /// What is said in it, if it is speech and somebody writes it down.
+    async fn transcribe(&self, media: &MediaRef, context: &ChannelContext) -> Option<String> {
+        let transcriber = context.transcriber.as_ref().filter(|_| matches!(self.kind, "voice" | "audio"))?;
+        match transcriber.transcribe(media).await {
+            Ok(words) => Some(words.trim().to_owned()).filter(|words| !words.is_empty()),
+            Err(error) => {
+                tracing::warn!(%error, "a recording has no text; it is shown as a file");
+                None
+            }
+        }
+    }
+}
+
+/// Stickers may also be animations.
+fn is_picture(sticker: &Sticker) -> bool {
+    !sticker.flags.is_animated && !sticker.flags.is_video
 }
 
 /// What is needed of the API's `File`.

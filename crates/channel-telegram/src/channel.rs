@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use nanobot_channel::{
     CancellationToken, Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryContext, DeliveryGuarantee,
-    Dialect, Drafts, Measure, MessageId, OutboundKind, OutboundMessage, OutboundPart, Sent, TaskTracker, TextStyle,
-    Typing, async_trait,
+    Dialect, Drafts, Measure, MessageId, OutboundKind, OutboundMessage, OutboundPart, Probe, Sent, TaskTracker,
+    TextStyle, TurnEnds, Typing, async_trait,
 };
 use serde::de::IgnoredAny;
 use teloxide::payloads::{SendChatAction, SetMessageReaction, SetMessageReactionSetters as _};
@@ -80,8 +80,7 @@ impl TelegramChannel {
 
     /// Sets the reaction to a message, or takes it away, without waiting for it.
     pub(crate) fn react(&self, chat: &ChatId, message: Option<&MessageId>, emoji: Option<&str>) {
-        let has_emoji = self.config.react_emoji.as_deref().is_some_and(|emoji| !emoji.is_empty());
-        let id = message.and_then(|id| id.as_str().parse().ok()).filter(|_| has_emoji);
+        let id = message.and_then(|id| id.as_str().parse().ok()).filter(|_| self.config.reaction().is_some());
         let (Some(id), Ok(place)) = (id, Place::new(chat, &DeliveryContext::default())) else { return };
         let reaction = emoji.map(|emoji| ReactionType::Emoji { emoji: emoji.to_owned() });
         let request = SetMessageReaction::new(place.recipient(), TelegramMessage(id)).reaction(reaction);
@@ -94,7 +93,7 @@ impl TelegramChannel {
     }
 
     /// Does something beside the polls, while the channel runs. Otherwise it is not done.
-    fn in_background(&self, work: impl Future<Output = ()> + Send + 'static) {
+    pub(crate) fn in_background(&self, work: impl Future<Output = ()> + Send + 'static) {
         let background = self.background.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(Background { tasks, cancel }) = background {
             tasks.spawn(async move { cancel.run_until_cancelled(work).await });
@@ -125,12 +124,7 @@ impl Channel for TelegramChannel {
     }
 
     async fn send(&self, part: &OutboundPart) -> Result<Sent, ChannelError> {
-        let sent = self.send_part(part).await?;
-        let message = &part.message;
-        if message.kind == OutboundKind::Final && part.index + 1 == part.count {
-            self.react(&message.chat_id, message.delivery.reply_to.as_ref(), None);
-        }
-        Ok(sent)
+        self.send_part(part).await
     }
 
     fn guarantee(&self) -> DeliveryGuarantee {
@@ -147,6 +141,30 @@ impl Channel for TelegramChannel {
 
     fn typing(&self) -> Option<&dyn Typing> {
         Some(self)
+    }
+
+    fn turn_ends(&self) -> Option<&dyn TurnEnds> {
+        self.config.reaction().is_some().then_some(self)
+    }
+
+    fn probe(&self) -> Option<&dyn Probe> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl TurnEnds for TelegramChannel {
+    /// Takes the reaction back from the message that the turn dealt with.
+    async fn ended(&self, end: &OutboundMessage) -> Result<(), ChannelError> {
+        self.react(&end.chat_id, end.delivery.reply_to.as_ref(), None);
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Probe for TelegramChannel {
+    async fn probe(&self) -> Result<String, ChannelError> {
+        self.me().await.map(|me| me.shown())
     }
 }
 

@@ -1,7 +1,7 @@
 //! The section of the configuration.
 //!
-//! `allowFrom` is not here: whoever runs the channel reads it, and answers through
-//! [`nanobot_channel::Access`].
+//! `allowFrom` and the rules of groups are not here: whoever runs the channel reads them, and answers
+//! through [`nanobot_channel::Access`].
 
 use std::time::Duration;
 
@@ -15,40 +15,18 @@ pub(crate) const API_BASE: &str = "https://api.telegram.org";
 const SHORTEST_EDIT_INTERVAL: f64 = 0.1;
 /// The longest poll that the server keeps open, in seconds.
 const LONGEST_POLL: u32 = 50;
+const LARGEST_POOL: u32 = 1000;
+const LONGEST_SECRET: usize = 256;
 
-/// Which messages of a group are for the assistant.
+/// How updates come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum GroupPolicy {
-    /// Those that mention the bot or reply to it.
+pub enum Mode {
+    /// The channel asks for them, and needs no address of its own.
     #[default]
-    Mention,
-    /// All that the bot sees.
-    Open,
-}
-
-/// A list of chats by id; `*` is every chat.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(transparent)]
-pub struct ChatList(Vec<ChatEntry>);
-
-/// Ids are often written without quotes.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(untagged)]
-enum ChatEntry {
-    Number(i64),
-    Text(String),
-}
-
-impl ChatList {
-    /// Whether a chat is on the list.
-    #[must_use]
-    pub fn contains(&self, chat: i64) -> bool {
-        self.0.iter().any(|entry| match entry {
-            ChatEntry::Number(id) => *id == chat,
-            ChatEntry::Text(text) => text == "*" || text.trim().parse() == Ok(chat),
-        })
-    }
+    Polling,
+    /// Telegram posts them to an address that the world can reach.
+    Webhook,
 }
 
 /// The settings of one bot.
@@ -59,26 +37,57 @@ pub struct TelegramConfig {
     pub enabled: bool,
     /// The token of the bot, as BotFather gave it.
     pub token: Secret,
+    /// How updates come.
+    pub mode: Mode,
     /// An HTTP or SOCKS5 proxy for this channel alone, before the one that all clients use.
     pub proxy: Option<Secret>,
     /// The Bot API server, without `/bot<token>`.
+    #[serde(alias = "api_base")]
     pub api_base: String,
     /// Whether replies quote the message they answer.
+    #[serde(alias = "reply_to_message")]
     pub reply_to_message: bool,
-    /// Which messages of a group are for the assistant. Commands always are.
-    pub group_policy: GroupPolicy,
-    /// The only groups the assistant answers in; every group when the key is not there.
-    pub group_allow_from: Option<ChatList>,
-    /// The reaction that a message carries while it is worked on.
-    pub react_emoji: Option<String>,
+    /// The reaction that a message carries while it is worked on; none when empty.
+    #[serde(alias = "react_emoji")]
+    pub react_emoji: String,
+    /// Whether choices are buttons below a message rather than words in it.
+    #[serde(alias = "inline_keyboards")]
+    pub inline_keyboards: bool,
     /// Whether text is shown while it is being written.
     pub streaming: bool,
     /// The shortest time between two edits of such a text in a private chat, in seconds.
+    #[serde(alias = "stream_edit_interval")]
     pub stream_edit_interval: f64,
     /// How long the server keeps a poll open when there is no news, in seconds, at most 50.
+    #[serde(alias = "poll_timeout")]
     pub poll_timeout: u32,
     /// How long an answer may take, in seconds; polls have their own time on top of it.
+    #[serde(alias = "request_timeout")]
     pub request_timeout: f64,
+    /// The most requests under way at a time, polls aside.
+    #[serde(alias = "connection_pool_size")]
+    pub connection_pool_size: u32,
+    /// How long a request waits for its place among them, in seconds.
+    #[serde(alias = "pool_timeout")]
+    pub pool_timeout: f64,
+    /// The `https` address that Telegram posts updates to.
+    #[serde(alias = "webhook_url")]
+    pub webhook_url: String,
+    /// The address of this machine where they are taken in, behind whatever ends TLS.
+    #[serde(alias = "webhook_listen_host")]
+    pub webhook_listen_host: String,
+    /// The port there.
+    #[serde(alias = "webhook_listen_port")]
+    pub webhook_listen_port: u16,
+    /// The path there.
+    #[serde(alias = "webhook_path")]
+    pub webhook_path: String,
+    /// What Telegram shows with every post, so that others are told apart from it.
+    #[serde(alias = "webhook_secret_token")]
+    pub webhook_secret_token: Secret,
+    /// The most posts under way at a time.
+    #[serde(alias = "webhook_max_connections")]
+    pub webhook_max_connections: u8,
 }
 
 impl Default for TelegramConfig {
@@ -86,16 +95,24 @@ impl Default for TelegramConfig {
         Self {
             enabled: false,
             token: Secret::default(),
+            mode: Mode::default(),
             proxy: None,
             api_base: API_BASE.to_owned(),
             reply_to_message: false,
-            group_policy: GroupPolicy::default(),
-            group_allow_from: None,
-            react_emoji: None,
+            react_emoji: "👀".to_owned(),
+            inline_keyboards: false,
             streaming: true,
             stream_edit_interval: 0.6,
             poll_timeout: 25,
             request_timeout: 30.0,
+            connection_pool_size: 32,
+            pool_timeout: 5.0,
+            webhook_url: String::new(),
+            webhook_listen_host: "127.0.0.1".to_owned(),
+            webhook_listen_port: 8081,
+            webhook_path: "/telegram".to_owned(),
+            webhook_secret_token: Secret::default(),
+            webhook_max_connections: 4,
         }
     }
 }
@@ -130,7 +147,44 @@ impl TelegramConfig {
         if self.poll_timeout > LONGEST_POLL {
             return Err(wrong("pollTimeout", "has to be a whole number of seconds up to 50"));
         }
+        if !(1..=LARGEST_POOL).contains(&self.connection_pool_size) {
+            return Err(wrong("connectionPoolSize", "has to be a whole number from 1 to 1000"));
+        }
+        if !(0.0..=3600.0).contains(&self.pool_timeout) {
+            return Err(wrong("poolTimeout", "has to be a number of seconds from 0 up"));
+        }
+        if self.mode == Mode::Webhook {
+            self.check_webhook()?;
+        }
         Ok(self)
+    }
+
+    fn check_webhook(&self) -> Result<(), ChannelError> {
+        let url = reqwest::Url::parse(self.webhook_url.trim()).ok();
+        if !url.is_some_and(|url| url.scheme() == "https" && url.has_host()) {
+            let advice = "write the https address by which Telegram reaches webhookListenPort, such as https://bot.example.org/telegram";
+            return Err(wrong("webhookUrl", advice));
+        }
+        let secret = self.webhook_secret_token.expose();
+        let is_word = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-');
+        if !(1..=LONGEST_SECRET).contains(&secret.len()) || !secret.bytes().all(is_word) {
+            return Err(wrong("webhookSecretToken", "write 1 to 256 letters, digits, _ or -, and tell nobody"));
+        }
+        if self.webhook_listen_host.trim().is_empty() {
+            return Err(wrong("webhookListenHost", "is empty: write 127.0.0.1 when a proxy on this machine ends TLS"));
+        }
+        if !self.webhook_path.starts_with('/') {
+            return Err(wrong("webhookPath", "has to begin with /"));
+        }
+        if !(1..=100).contains(&self.webhook_max_connections) {
+            return Err(wrong("webhookMaxConnections", "has to be a whole number from 1 to 100"));
+        }
+        Ok(())
+    }
+
+    /// The reaction to what is worked on.
+    pub(crate) fn reaction(&self) -> Option<&str> {
+        Some(self.react_emoji.trim()).filter(|emoji| !emoji.is_empty())
     }
 
     pub(crate) fn edit_interval(&self) -> Duration {
@@ -139,6 +193,10 @@ impl TelegramConfig {
 
     pub(crate) fn request_timeout(&self) -> Duration {
         Duration::from_secs_f64(self.request_timeout)
+    }
+
+    pub(crate) fn pool_timeout(&self) -> Duration {
+        Duration::from_secs_f64(self.pool_timeout)
     }
 }
 
@@ -169,10 +227,10 @@ fn blame(keys: Map, error: &serde_json::Error) -> ChannelError {
 
 fn expected(key: &str) -> &'static str {
     match key {
-        "enabled" | "replyToMessage" | "streaming" => "write true or false",
-        "groupPolicy" => "write \"mention\" or \"open\"",
-        "groupAllowFrom" => "write a list of chat ids",
-        "streamEditInterval" | "pollTimeout" | "requestTimeout" => "write a number of seconds",
+        "enabled" | "replyToMessage" | "streaming" | "inlineKeyboards" => "write true or false",
+        "mode" => "write \"polling\" or \"webhook\"",
+        "streamEditInterval" | "pollTimeout" | "requestTimeout" | "poolTimeout" => "write a number of seconds",
+        "connectionPoolSize" | "webhookListenPort" | "webhookMaxConnections" => "write a whole number",
         _ => "write a text in quotes",
     }
 }
@@ -187,20 +245,17 @@ mod tests {
     fn a_section_is_read_with_defaults_and_unknown_keys() {
         let section = json!({
             "enabled": true, "token": "1:x", "allowFrom": [1], "proxy": null, "groupPolicy": "open", "mode": "polling",
-            "groupAllowFrom": [-100, "-200"], "streaming": null,
+            "streaming": null, "inline_keyboards": true, "pool_timeout": 1,
         });
         let config = TelegramConfig::from_section(&section).unwrap();
-        let groups = config.group_allow_from.clone().unwrap();
-        assert_eq!([-100, -200, -300].map(|chat| groups.contains(chat)), [true, true, false]);
         let expected = TelegramConfig {
             enabled: true,
             token: Secret::new("1:x"),
-            group_policy: GroupPolicy::Open,
-            group_allow_from: Some(groups),
+            inline_keyboards: true,
+            pool_timeout: 1.0,
             ..TelegramConfig::default()
         };
         assert_eq!(config, expected);
-        assert!(serde_json::from_value::<ChatList>(json!(["*"])).unwrap().contains(5));
     }
 
     #[test]
@@ -209,8 +264,8 @@ mod tests {
             (json!({"token": 5}), "token: holds a number that cannot be used here; write a text in quotes"),
             (json!({}), "token: is empty: put the token here that @BotFather gave for the bot"),
             (
-                json!({"token": "s3cret", "groupPolicy": "s3cret"}),
-                "groupPolicy: holds a text that cannot be used here; write \"mention\" or \"open\"",
+                json!({"token": "s3cret", "streaming": "s3cret"}),
+                "streaming: holds a text that cannot be used here; write true or false",
             ),
             (
                 json!({"token": "s3cret", "streamEditInterval": 0}),
@@ -225,8 +280,21 @@ mod tests {
                 "pollTimeout: has to be a whole number of seconds up to 50",
             ),
             (
-                json!({"token": "s3cret", "groupAllowFrom": "all"}),
-                "groupAllowFrom: holds a text that cannot be used here; write a list of chat ids",
+                json!({"token": "s3cret", "mode": "push"}),
+                "mode: holds a text that cannot be used here; write \"polling\" or \"webhook\"",
+            ),
+            (
+                json!({"token": "s3cret", "connectionPoolSize": 0}),
+                "connectionPoolSize: has to be a whole number from 1 to 1000",
+            ),
+            (
+                json!({"token": "s3cret", "mode": "webhook", "webhookUrl": "http://bot.test"}),
+                "webhookUrl: write the https address by which Telegram reaches webhookListenPort, such as \
+                 https://bot.example.org/telegram",
+            ),
+            (
+                json!({"token": "s3cret", "mode": "webhook", "webhookUrl": "https://bot.test", "webhookSecretToken": "a b"}),
+                "webhookSecretToken: write 1 to 256 letters, digits, _ or -, and tell nobody",
             ),
             (json!([]), ": has to be an object"),
         ];

@@ -68,6 +68,30 @@ impl CallError {
         ])
     }
 
+    /// Whether a picture was refused for what it is: as a plain file it may go.
+    pub(crate) fn is_about_the_picture(&self) -> bool {
+        self.says(&["photo_invalid_dimensions", "image_process_failed", "photo_ext_invalid", "photo_save_file_invalid"])
+    }
+
+    /// Whether somebody takes no voice messages: as a plain file it may go.
+    pub(crate) fn is_about_voices(&self) -> bool {
+        self.says(&["voice_messages_forbidden"])
+    }
+
+    /// Whether the topic is what is wrong, and not the chat around it.
+    pub(crate) fn is_about_the_topic(&self) -> bool {
+        self.says(&["thread not found", "topic_closed", "topic_deleted", "topic_id_invalid"])
+    }
+
+    /// Whether the same may go well a moment later.
+    pub(crate) fn is_passing(&self) -> bool {
+        match self {
+            Self::Refused { code, .. } => *code >= 500 || *code == 429,
+            Self::Unreachable(_) | Self::Interrupted(_) | Self::Misunderstood(_) => true,
+            Self::Setup(_) => false,
+        }
+    }
+
     /// Whether polling failed because a webhook is set.
     pub(crate) fn is_about_webhook(&self) -> bool {
         self.says(&["webhook is active"])
@@ -120,7 +144,8 @@ impl From<CallError> for ChannelError {
             401 | 404 => Self::Auth(format!("{text}; check the token")),
             403 => Self::NotFound(text),
             413 => Self::TooLarge(text),
-            409 | 500.. => Self::Unavailable(text),
+            409 => Self::Conflict(text),
+            500.. => Self::Unavailable(text),
             _ if error.is_about_the_place() => Self::NotFound(text),
             _ if error.says(&["too long", "too_long", "too big", "too large"]) => Self::TooLarge(text),
             _ => Self::Refused(text),

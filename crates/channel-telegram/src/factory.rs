@@ -27,15 +27,25 @@ impl ChannelFactory for TelegramFactory {
         json!({
             "enabled": config.enabled,
             "token": "",
+            "mode": "polling",
             "proxy": null,
             "apiBase": config.api_base,
             "replyToMessage": config.reply_to_message,
             "groupPolicy": "mention",
             "reactEmoji": config.react_emoji,
+            "inlineKeyboards": config.inline_keyboards,
             "streaming": config.streaming,
             "streamEditInterval": config.stream_edit_interval,
             "pollTimeout": config.poll_timeout,
             "requestTimeout": config.request_timeout,
+            "connectionPoolSize": config.connection_pool_size,
+            "poolTimeout": config.pool_timeout,
+            "webhookUrl": config.webhook_url,
+            "webhookListenHost": config.webhook_listen_host,
+            "webhookListenPort": config.webhook_listen_port,
+            "webhookPath": config.webhook_path,
+            "webhookSecretToken": "",
+            "webhookMaxConnections": config.webhook_max_connections,
         })
     }
 

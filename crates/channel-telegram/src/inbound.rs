@@ -8,6 +8,7 @@ use teloxide::types::{ChatKind as TelegramChatKind, Message, MessageKind, Public
 
 use crate::address::{BotIdentity, Command, utf16_head};
 use crate::attachment::Attachment;
+use crate::author::Author;
 use crate::channel::TelegramChannel;
 
 /// How much of a message that is replied to is repeated, in UTF-16 units.
@@ -20,7 +21,7 @@ pub(crate) struct Candidate<'a> {
     /// One message, or those of an album.
     messages: &'a [Message],
     first: &'a Message,
-    user: &'a User,
+    author: Author,
     /// What was written, commands without the bot's name.
     text: Vec<String>,
     pub(crate) arrival: Arrival,
@@ -30,14 +31,11 @@ pub(crate) struct Candidate<'a> {
 
 impl TelegramChannel {
     /// Reads from the message itself who wrote it, where, and whether it means the assistant. `None`
-    /// when no person wrote it, or it is a command for another bot.
+    /// when a bot or nobody wrote it, or it is a command for another bot.
     pub(crate) fn candidate<'a>(&self, bot: &BotIdentity, messages: &'a [Message]) -> Option<Candidate<'a>> {
         let first = messages.first()?;
-        let user = first.from.as_ref().filter(|user| !user.is_bot)?;
-        if first.chat.is_channel() || !matches!(first.kind, MessageKind::Common(_)) {
-            return None;
-        }
-        let kind = if first.chat.is_private() { ChatKind::Direct } else { ChatKind::Group };
+        let author = Author::of(first).filter(|_| matches!(first.kind, MessageKind::Common(_)))?;
+        let kind = kind_of(first);
         let mut is_command = false;
         let mut text = Vec::new();
         for message in messages {
@@ -58,10 +56,10 @@ impl TelegramChannel {
         Some(Candidate {
             messages,
             first,
-            user,
             text,
             arrival,
-            sender: sender_id(user),
+            sender: author.sender_id(),
+            author,
             chat: ChatId::from(first.chat.id.0.to_string()),
         })
     }
@@ -73,7 +71,7 @@ impl TelegramChannel {
         candidate: &Candidate<'_>,
         context: &ChannelContext,
     ) -> InboundMessage {
-        let Candidate { first, user, .. } = *candidate;
+        let first = candidate.first;
         let mut media = Vec::new();
         let mut content = Vec::new();
         let mut markers = Vec::new();
@@ -93,20 +91,29 @@ impl TelegramChannel {
         if content.is_empty() {
             content.push("[empty message]".to_owned());
         }
-        let thread = first.thread_id.filter(|_| first.is_topic_message).map(|thread| thread.0.0.to_string());
         let id = MessageId::from(first.id.0.to_string());
-        let session = thread.as_ref().map(|thread| format!("{}:{}:topic:{thread}", self.name, candidate.chat));
-        let mut inbound = InboundMessage::text(
-            self.name.clone(),
-            candidate.sender.clone(),
-            candidate.chat.clone(),
-            content.join("\n"),
-        );
-        inbound.id = Some(id.clone());
+        let mut inbound = self.message_at(first, &candidate.author, id, content.join("\n"));
         inbound.media = media;
-        inbound.metadata = metadata(first, user, candidate.arrival.kind);
+        inbound
+    }
+
+    /// A text that somebody says in the place of `message`.
+    pub(crate) fn message_at(
+        &self,
+        message: &Message,
+        author: &Author,
+        id: MessageId,
+        content: String,
+    ) -> InboundMessage {
+        let chat = ChatId::from(message.chat.id.0.to_string());
+        let thread = topic_of(message);
+        let session = thread.as_ref().map(|thread| format!("{}:{chat}:topic:{thread}", self.name));
+        let mut inbound = InboundMessage::text(self.name.clone(), author.sender_id(), chat, content);
+        inbound.id = Some(id);
+        inbound.metadata = metadata(message, author);
         inbound.session_key_override = session.map(SessionKey::from);
-        inbound.delivery = DeliveryContext { thread, reply_to: Some(id), extra: Map::new() };
+        let reply_to = Some(MessageId::from(message.id.0.to_string()));
+        inbound.delivery = DeliveryContext { thread, reply_to, extra: Map::new() };
         inbound
     }
 
@@ -144,12 +151,15 @@ impl TelegramChannel {
     }
 }
 
-/// `id|username`, or `id` for people without one. The allow list may name either half.
-fn sender_id(user: &User) -> SenderId {
-    SenderId::from(match &user.username {
-        Some(username) => format!("{}|{username}", user.id.0),
-        None => user.id.0.to_string(),
-    })
+/// Who else hears a message.
+pub(crate) fn kind_of(message: &Message) -> ChatKind {
+    if message.chat.is_private() { ChatKind::Direct } else { ChatKind::Group }
+}
+
+/// The topic a message is in. In groups without topics a thread is only a chain of replies.
+fn topic_of(message: &Message) -> Option<String> {
+    let is_topic = message.is_topic_message || message.chat.is_private();
+    message.thread_id.filter(|_| is_topic).map(|thread| thread.0.0.to_string())
 }
 
 /// The message that this one answers. The one that began a topic is none.
@@ -169,11 +179,18 @@ fn other_content(message: &Message) -> Option<String> {
     if let Some(contact) = message.contact() {
         return Some(format!("[contact: {} {}]", contact.first_name, contact.phone_number));
     }
+    if let Some(poll) = message.poll() {
+        let options: Vec<&str> = poll.options.iter().map(|option| option.text.as_str()).collect();
+        return Some(format!("[poll: {} ({})]", poll.question, options.join(" / ")));
+    }
+    if let Some(dice) = message.dice() {
+        return Some(format!("[dice: {}]", dice.value));
+    }
     let sticker = message.sticker()?;
     Some(format!("[sticker: {}]", sticker.emoji.as_deref().unwrap_or("?")))
 }
 
-fn metadata(message: &Message, user: &User, kind: ChatKind) -> Map {
+fn metadata(message: &Message, author: &Author) -> Map {
     let is_forum = matches!(
         &message.chat.kind,
         TelegramChatKind::Public(chat) if matches!(&chat.kind, PublicChatKind::Supergroup(group) if group.is_forum)
@@ -181,10 +198,10 @@ fn metadata(message: &Message, user: &User, kind: ChatKind) -> Map {
     let mut metadata = Map::new();
     let mut set = |key: &str, value: nanobot_channel::Value| metadata.insert(key.to_owned(), value);
     set("message_id", message.id.0.into());
-    set("user_id", user.id.0.into());
-    set("username", user.username.clone().into());
-    set("first_name", user.first_name.clone().into());
-    set("is_group", (kind == ChatKind::Group).into());
+    set("user_id", author.id.into());
+    set("username", author.username.clone().into());
+    set("first_name", author.first_name.clone().into());
+    set("is_group", (kind_of(message) == ChatKind::Group).into());
     set("message_thread_id", message.thread_id.map(|thread| thread.0.0).into());
     set("is_forum", is_forum.into());
     set("reply_to_message_id", quoted(message).map(|original| original.id.0).into());

@@ -1,4 +1,4 @@
-//! Telegram over the Bot API, by long polling.
+//! Telegram over the Bot API, by long polling or a webhook.
 //!
 //! Decision: requests and updates have teloxide's types, but neither its dispatcher nor its sender
 //! is used. The dispatcher confirms an update before anybody has stored it, while here the offset
@@ -6,13 +6,19 @@
 //! ten seconds inside on every server error, while here retrying belongs to whoever calls
 //! [`nanobot_channel::Channel::send`].
 //!
-//! What it does not do: webhooks, inline keyboards (buttons are shown as text), transcription.
+//! Decision: text that is being written is one message that is edited, not `sendMessageDraft`: that
+//! one works in private chats alone, and the message that people have seen growing becomes the reply
+//! without another one appearing below it.
+//!
+//! What it does not do: Rich Messages (`richMessages` is not read), business accounts, payments,
+//! inline mode.
 
 mod address;
 mod album;
 mod api;
 mod attachment;
 mod attempts;
+mod author;
 mod channel;
 mod config;
 mod draft;
@@ -22,8 +28,12 @@ mod inbound;
 mod outbound;
 mod place;
 mod poll;
+mod press;
+mod receive;
+mod salvage;
 mod secret;
 mod upload;
+mod webhook;
 
 pub use channel::TelegramChannel;
 pub use config::TelegramConfig;

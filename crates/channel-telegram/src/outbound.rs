@@ -1,16 +1,17 @@
 //! Sends finished parts: files first, then the text, into the draft when there is one.
 
-use nanobot_channel::{ChannelError, MessageId, OutboundMessage, OutboundPart, Sent};
-use serde::de::IgnoredAny;
+use nanobot_channel::{Button, ChannelError, MediaRef, MessageId, OutboundMessage, OutboundPart, Sent};
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::value::RawValue;
 use teloxide::payloads::{EditMessageText, EditMessageTextSetters as _, SendMessage, SendMessageSetters as _};
-use teloxide::types::{MessageId as TelegramMessage, ParseMode};
+use teloxide::types::{InlineKeyboardMarkup, MessageId as TelegramMessage, ParseMode, ReplyMarkup};
 
 use crate::api::Api;
 use crate::channel::TelegramChannel;
 use crate::error::CallError;
 use crate::place::Place;
-use crate::upload::{UploadError, name_of, send_file};
+use crate::press::keyboard;
+use crate::upload::{UploadError, bundle, name_of, send_album, send_file};
 
 impl TelegramChannel {
     /// Sends one part.
@@ -22,6 +23,10 @@ impl TelegramChannel {
         }
         match self.send_to(part, &place).await {
             Err(Failure::Moved(chat)) => self.send_to(part, &place.moved_to(chat)).await,
+            Err(Failure::Send(error)) if error.is_about_the_topic() && place.thread().is_some() => {
+                tracing::warn!(channel = %self.name, chat = place.chat(), %error, "a topic is gone; its chat gets the message");
+                self.send_to(part, &place.without_topic()).await
+            }
             outcome => outcome,
         }
         .map_err(Failure::into_channel_error)
@@ -32,8 +37,9 @@ impl TelegramChannel {
         if part.index == 0 {
             last = self.send_files(&part.message, place).await?;
         }
-        if !part.plain.trim().is_empty() {
-            last = self.send_text(part, place).await?;
+        let words = self.words_of(part);
+        if !words.plain.trim().is_empty() {
+            last = self.send_text(part, words, place).await?;
         }
         if part.index == 0 {
             self.attempts.forget(&part.message.key);
@@ -43,47 +49,112 @@ impl TelegramChannel {
 
     async fn send_files(&self, message: &OutboundMessage, place: &Place) -> Result<Option<TelegramMessage>, Failure> {
         let mut last = None;
-        let sent = self.attempts.files_sent(&message.key);
-        for (index, media) in message.media.iter().enumerate().skip(sent) {
-            last = match send_file(&self.api, place, media).await {
-                Ok(id) => id,
-                Err(UploadError::Call(error)) if !is_about_the_file(&error) => return Err(error.into()),
-                Err(error) => {
-                    tracing::warn!(channel = %self.name, %error, file = name_of(media), "a file could not be sent");
-                    let note = format!("[Failed to send: {}]", name_of(media));
-                    send_message(&self.api, SendMessage::new(place.recipient(), note), place).await?
+        let mut sent = self.attempts.files_sent(&message.key);
+        while let Some(rest) = message.media.get(sent..).filter(|rest| !rest.is_empty()) {
+            let together = rest.get(..bundle(rest)).unwrap_or(rest);
+            match self.send_together(together, place).await? {
+                Album::Sent(id) => {
+                    last = id;
+                    sent += together.len();
+                    self.attempts.remember(&message.key, sent);
                 }
-            };
-            self.attempts.remember(&message.key, index + 1);
+                Album::None => {
+                    for media in together {
+                        last = self.send_alone(media, place).await?;
+                        sent += 1;
+                        self.attempts.remember(&message.key, sent);
+                    }
+                }
+            }
         }
         Ok(last)
     }
 
-    async fn send_text(&self, part: &OutboundPart, place: &Place) -> Result<Option<TelegramMessage>, Failure> {
-        let (html, plain) = with_buttons(part);
+    async fn send_together(&self, media: &[MediaRef], place: &Place) -> Result<Album, Failure> {
+        if media.len() < 2 {
+            return Ok(Album::None);
+        }
+        match send_album(&self.api, place, media).await {
+            Ok(id) => Ok(Album::Sent(id)),
+            Err(UploadError::Call(error)) if !is_about_the_file(&error) => Err(error.into()),
+            Err(error) => {
+                tracing::debug!(channel = %self.name, %error, "an album goes one by one");
+                Ok(Album::None)
+            }
+        }
+    }
+
+    /// Sends one file, or says that it could not be sent.
+    async fn send_alone(&self, media: &MediaRef, place: &Place) -> Result<Option<TelegramMessage>, Failure> {
+        match send_file(&self.api, place, media).await {
+            Ok(id) => Ok(id),
+            Err(UploadError::Call(error)) if !is_about_the_file(&error) => Err(error.into()),
+            Err(error) => {
+                tracing::warn!(channel = %self.name, %error, file = name_of(media), "a file could not be sent");
+                let note = format!("[Failed to send: {}]", name_of(media));
+                Ok(send_message(&self.api, SendMessage::new(place.recipient(), note), place).await?)
+            }
+        }
+    }
+
+    /// What a part says. The last one also offers the choices, as buttons or in words.
+    fn words_of(&self, part: &OutboundPart) -> Words {
+        let mut words = Words { html: part.text.clone(), plain: part.plain.clone(), keyboard: None };
+        let rows = &part.message.buttons;
+        if part.index + 1 != part.count || rows.is_empty() {
+            return words;
+        }
+        if self.config.inline_keyboards {
+            words.keyboard = keyboard(rows);
+            if !words.plain.trim().is_empty() {
+                return words;
+            }
+        }
+        let row =
+            |row: &Vec<Button>| row.iter().map(|button| format!("[{}]", button.label)).collect::<Vec<_>>().join(" ");
+        let choices = rows.iter().map(row).collect::<Vec<_>>().join("\n");
+        words.html = format!("{}\n\n{}", words.html, escaped(&choices)).trim_start().to_owned();
+        words.plain = format!("{}\n\n{choices}", words.plain).trim_start().to_owned();
+        words
+    }
+
+    async fn send_text(
+        &self,
+        part: &OutboundPart,
+        words: Words,
+        place: &Place,
+    ) -> Result<Option<TelegramMessage>, Failure> {
         let stream = part.message.completes.as_ref().filter(|_| part.index == 0);
         if let Some(stream) = stream
             && let Some(draft) = self.drafts.claim(stream).await
-            && self.edit(place, draft, &html, &plain).await?
+            && self.edit(place, draft, &words).await?
         {
             return Ok(Some(draft));
         }
-        let message = SendMessage::new(place.recipient(), html).parse_mode(ParseMode::Html);
-        match send_message(&self.api, message, place).await {
+        let message = |text: String| {
+            let mut message = SendMessage::new(place.recipient(), text);
+            message.reply_markup = words.keyboard.clone().map(ReplyMarkup::InlineKeyboard);
+            message
+        };
+        match send_message(&self.api, message(words.html.clone()).parse_mode(ParseMode::Html), place).await {
             Err(error) if error.is_about_markup() => {
                 tracing::debug!(channel = %self.name, %error, "markup was refused; the text goes plain");
-                Ok(send_message(&self.api, SendMessage::new(place.recipient(), plain), place).await?)
+                Ok(send_message(&self.api, message(words.plain.clone()), place).await?)
             }
             outcome => Ok(outcome?),
         }
     }
 
     /// Turns a draft into the reply. `false` when there is no such message (any more).
-    async fn edit(&self, place: &Place, draft: TelegramMessage, html: &str, plain: &str) -> Result<bool, Failure> {
-        let edit = EditMessageText::new(place.recipient(), draft, html).parse_mode(ParseMode::Html);
-        let mut outcome = self.api.call::<_, IgnoredAny>(&edit).await;
+    async fn edit(&self, place: &Place, draft: TelegramMessage, words: &Words) -> Result<bool, Failure> {
+        let edit = |text: &str| {
+            let mut edit = EditMessageText::new(place.recipient(), draft, text);
+            edit.reply_markup.clone_from(&words.keyboard);
+            edit
+        };
+        let mut outcome = self.api.call::<_, IgnoredAny>(&edit(&words.html).parse_mode(ParseMode::Html)).await;
         if outcome.as_ref().is_err_and(CallError::is_about_markup) {
-            outcome = self.api.call(&EditMessageText::new(place.recipient(), draft, plain)).await;
+            outcome = self.api.call(&edit(&words.plain)).await;
         }
         match outcome {
             Ok(_) => Ok(true),
@@ -103,23 +174,29 @@ pub(crate) async fn send_message(
     message.message_thread_id = place.thread();
     message.reply_parameters = place.reply_parameters();
     let answer: Box<RawValue> = api.call(&message).await?;
-    Ok(serde_json::from_str(answer.get()).ok())
+    Ok(read_id(&answer))
 }
 
-/// The text in both forms; the last part also says what the choices are.
-fn with_buttons(part: &OutboundPart) -> (String, String) {
-    let (mut html, mut plain) = (part.text.clone(), part.plain.clone());
-    if part.index + 1 == part.count && !part.message.buttons.is_empty() {
-        let rows = part
-            .message
-            .buttons
-            .iter()
-            .map(|row| row.iter().map(|button| format!("[{}]", button.label)).collect::<Vec<_>>().join(" "));
-        let choices = rows.collect::<Vec<_>>().join("\n");
-        html = format!("{html}\n\n{}", escaped(&choices));
-        plain = format!("{plain}\n\n{choices}");
-    }
-    (html, plain)
+/// The id in an answer that means success, whatever else it says.
+pub(crate) fn read_id<T: DeserializeOwned>(answer: &RawValue) -> Option<T> {
+    serde_json::from_str(answer.get()).ok()
+}
+
+/// What became of files that may go together.
+#[derive(Debug)]
+enum Album {
+    /// They went as one; the last message, where the answer names it.
+    Sent(Option<TelegramMessage>),
+    /// They have to go one by one.
+    None,
+}
+
+/// What a part says, in both forms, and the buttons below it.
+#[derive(Debug)]
+struct Words {
+    html: String,
+    plain: String,
+    keyboard: Option<InlineKeyboardMarkup>,
 }
 
 fn escaped(text: &str) -> String {

@@ -33,6 +33,11 @@ impl Place {
         Self { chat, thread: None, reply_to: None }
     }
 
+    /// The same outside of any topic.
+    pub(crate) fn without_topic(&self) -> Self {
+        Self { thread: None, ..self.clone() }
+    }
+
     /// Whether one person is there rather than several.
     pub(crate) fn is_private(&self) -> bool {
         self.chat > 0

@@ -23,6 +23,17 @@ impl Secret {
         self.0.trim()
     }
 
+    /// Whether this is it, found out in a time that says nothing about how much of it is right.
+    /// Nothing is the empty secret.
+    pub(crate) fn is(&self, shown: &[u8]) -> bool {
+        let own = self.expose().as_bytes();
+        let mut difference = u8::from(own.len() != shown.len() || own.is_empty());
+        for (own, shown) in own.iter().zip(shown) {
+            difference |= std::hint::black_box(own ^ shown);
+        }
+        difference == 0
+    }
+
     /// `text` without the secret, nor the part of a token behind its bot id.
     pub(crate) fn scrub(&self, text: &str) -> String {
         let whole = self.expose();
@@ -58,5 +69,13 @@ mod tests {
         }
         assert_eq!(format!("{token:?} {:?}", Secret::default()), "<secret> <none>");
         assert_eq!(Secret::default().scrub("as it is"), "as it is");
+    }
+
+    #[test]
+    fn only_the_whole_secret_is_the_secret() {
+        let secret = Secret::new("abc");
+        let shown = ["abc", "abd", "ab", "abcd", ""].map(|shown| secret.is(shown.as_bytes()));
+        assert_eq!(shown, [true, false, false, false, false]);
+        assert!(!Secret::default().is(b""));
     }
 }

@@ -4,33 +4,45 @@ use std::path::Path;
 
 use nanobot_channel::{Map, MediaRef, Value};
 use reqwest::multipart::{Form, Part};
+use serde_json::json;
+use serde_json::value::RawValue;
 use teloxide::types::MessageId;
 
 use crate::api::Api;
 use crate::error::CallError;
+use crate::outbound::read_id;
 use crate::place::Place;
 
-/// The largest file a bot may send, in bytes.
+/// The largest file a bot may send, in bytes, and all files of one request together.
 const LARGEST: u64 = 50 << 20;
+/// The largest picture that is shown as one, in bytes.
+const LARGEST_PHOTO: u64 = 10 << 20;
+/// The most files that go together.
+const ALBUM: usize = 10;
 
-/// How Telegram shows a file, by its ending.
+/// How Telegram shows a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FileKind {
     Photo,
+    Animation,
     Voice,
     Audio,
     Video,
+    Sticker,
     Document,
 }
 
 impl FileKind {
+    /// By its ending.
     fn of(name: &str) -> Self {
         let ending = Path::new(name).extension().and_then(|ending| ending.to_str()).unwrap_or_default();
         match ending.to_ascii_lowercase().as_str() {
-            "jpg" | "jpeg" | "png" | "gif" | "webp" => Self::Photo,
-            "ogg" => Self::Voice,
+            "jpg" | "jpeg" | "png" | "webp" => Self::Photo,
+            "gif" => Self::Animation,
+            "ogg" | "oga" | "opus" => Self::Voice,
             "mp3" | "m4a" | "wav" | "aac" => Self::Audio,
             "mp4" | "mov" | "avi" | "mkv" | "webm" | "3gp" => Self::Video,
+            "tgs" => Self::Sticker,
             _ => Self::Document,
         }
     }
@@ -38,9 +50,11 @@ impl FileKind {
     fn method(self) -> &'static str {
         match self {
             Self::Photo => "sendPhoto",
+            Self::Animation => "sendAnimation",
             Self::Voice => "sendVoice",
             Self::Audio => "sendAudio",
             Self::Video => "sendVideo",
+            Self::Sticker => "sendSticker",
             Self::Document => "sendDocument",
         }
     }
@@ -48,11 +62,19 @@ impl FileKind {
     fn field(self) -> &'static str {
         match self {
             Self::Photo => "photo",
+            Self::Animation => "animation",
             Self::Voice => "voice",
             Self::Audio => "audio",
             Self::Video => "video",
+            Self::Sticker => "sticker",
             Self::Document => "document",
         }
+    }
+
+    /// Whether two files may be in one album.
+    fn goes_with(self, other: Self) -> bool {
+        let is_seen = |kind| matches!(kind, Self::Photo | Self::Video);
+        (is_seen(self) && is_seen(other)) || (self == other && matches!(self, Self::Audio | Self::Document))
     }
 }
 
@@ -68,6 +90,45 @@ pub(crate) enum UploadError {
     /// The server did not take it.
     #[error(transparent)]
     Call(CallError),
+}
+
+/// A file that is ready to go.
+#[derive(Debug)]
+struct Outgoing<'a> {
+    kind: FileKind,
+    name: &'a str,
+    content: Content<'a>,
+}
+
+#[derive(Debug)]
+enum Content<'a> {
+    /// Telegram fetches it from there.
+    Address(&'a str),
+    Bytes(Vec<u8>),
+}
+
+impl<'a> Outgoing<'a> {
+    async fn load(media: &'a MediaRef) -> Result<Self, UploadError> {
+        let name = name_of(media);
+        let kind = FileKind::of(name);
+        if is_address(media) {
+            return Ok(Self { kind, name, content: Content::Address(&media.location) });
+        }
+        if tokio::fs::metadata(&media.location).await.map_err(UploadError::Unreadable)?.len() > LARGEST {
+            return Err(UploadError::TooLarge);
+        }
+        let bytes = tokio::fs::read(&media.location).await.map_err(UploadError::Unreadable)?;
+        let is_too_large_to_show = kind == FileKind::Photo && bytes.len() as u64 > LARGEST_PHOTO;
+        let kind = if is_too_large_to_show { FileKind::Document } else { kind };
+        Ok(Self { kind, name, content: Content::Bytes(bytes) })
+    }
+
+    fn size(&self) -> u64 {
+        match &self.content {
+            Content::Address(_) => 0,
+            Content::Bytes(bytes) => bytes.len() as u64,
+        }
+    }
 }
 
 /// What people call a file: the last piece of its path or address.
@@ -88,10 +149,96 @@ fn without_query(location: &str) -> &str {
     }
 }
 
-/// Sends a file: an address is fetched by Telegram, a local file is uploaded.
+/// How many of the files at the front go together, at least one.
+pub(crate) fn bundle(media: &[MediaRef]) -> usize {
+    let mut kinds = media.iter().map(|media| FileKind::of(name_of(media)));
+    let Some(first) = kinds.next() else { return 0 };
+    1 + kinds.take(ALBUM - 1).take_while(|kind| kind.goes_with(first)).count()
+}
+
+/// Sends a file: an address is fetched by Telegram, a local file is uploaded. What Telegram will not
+/// show in its own way goes as a plain file.
 pub(crate) async fn send_file(api: &Api, place: &Place, media: &MediaRef) -> Result<Option<MessageId>, UploadError> {
-    let name = name_of(media);
-    let kind = FileKind::of(name);
+    let file = Outgoing::load(media).await?;
+    match send_as(api, place, &file, file.kind).await {
+        Err(error) if error.is_about_the_picture() || error.is_about_voices() => {
+            tracing::debug!(%error, "a file is sent as a plain one");
+            send_as(api, place, &file, FileKind::Document).await
+        }
+        outcome => outcome,
+    }
+    .map_err(UploadError::Call)
+}
+
+async fn send_as(
+    api: &Api,
+    place: &Place,
+    file: &Outgoing<'_>,
+    kind: FileKind,
+) -> Result<Option<MessageId>, CallError> {
+    let mut fields = fields_of(place);
+    if kind == FileKind::Video {
+        fields.insert("supports_streaming".to_owned(), true.into());
+    }
+    let answer: Box<RawValue> = match &file.content {
+        Content::Address(address) => {
+            fields.insert(kind.field().to_owned(), (*address).into());
+            api.call_by_name(kind.method(), &fields).await?
+        }
+        Content::Bytes(bytes) => {
+            let part = Part::bytes(bytes.clone()).file_name(file.name.to_owned());
+            api.upload(kind.method(), form_of(fields).part(kind.field(), part)).await?
+        }
+    };
+    Ok(read_id(&answer))
+}
+
+/// Sends files as one album.
+pub(crate) async fn send_album(api: &Api, place: &Place, media: &[MediaRef]) -> Result<Option<MessageId>, UploadError> {
+    let mut files = Vec::new();
+    for media in media {
+        let file = Outgoing::load(media).await?;
+        if files.first().is_some_and(|first: &Outgoing<'_>| !file.kind.goes_with(first.kind)) {
+            // A picture became a plain file.
+            return Err(UploadError::TooLarge);
+        }
+        files.push(file);
+    }
+    if files.iter().map(Outgoing::size).sum::<u64>() > LARGEST {
+        return Err(UploadError::TooLarge);
+    }
+    let mut described = Vec::new();
+    let mut parts = Vec::new();
+    for (index, file) in files.into_iter().enumerate() {
+        let place = match file.content {
+            Content::Address(address) => address.to_owned(),
+            Content::Bytes(bytes) => {
+                let field = format!("file{index}");
+                let attached = format!("attach://{field}");
+                parts.push((field, Part::bytes(bytes).file_name(file.name.to_owned())));
+                attached
+            }
+        };
+        let mut item = json!({"type": file.kind.field(), "media": place});
+        if let Some(item) = item.as_object_mut().filter(|_| file.kind == FileKind::Video) {
+            item.insert("supports_streaming".to_owned(), true.into());
+        }
+        described.push(item);
+    }
+    let mut fields = fields_of(place);
+    fields.insert("media".to_owned(), described.into());
+    let answer: Result<Box<RawValue>, CallError> = if parts.is_empty() {
+        api.call_by_name("sendMediaGroup", &fields).await
+    } else {
+        let form = parts.into_iter().fold(form_of(fields), |form, (field, part)| form.part(field, part));
+        api.upload("sendMediaGroup", form).await
+    };
+    let sent = read_id::<Vec<MessageId>>(&*answer.map_err(UploadError::Call)?);
+    Ok(sent.and_then(|ids| ids.last().copied()))
+}
+
+/// Where it goes.
+fn fields_of(place: &Place) -> Map {
     let mut fields = Map::new();
     fields.insert("chat_id".to_owned(), place.chat().into());
     if let Some(thread) = place.thread() {
@@ -100,21 +247,14 @@ pub(crate) async fn send_file(api: &Api, place: &Place, media: &MediaRef) -> Res
     if let Some(reply) = place.reply_parameters() {
         fields.insert("reply_parameters".to_owned(), serde_json::to_value(reply).unwrap_or_default());
     }
-    if is_address(media) {
-        fields.insert(kind.field().to_owned(), media.location.as_str().into());
-        return api.call_by_name(kind.method(), &fields).await.map(Some).map_err(UploadError::Call);
-    }
-    if tokio::fs::metadata(&media.location).await.map_err(UploadError::Unreadable)?.len() > LARGEST {
-        return Err(UploadError::TooLarge);
-    }
-    let bytes = tokio::fs::read(&media.location).await.map_err(UploadError::Unreadable)?;
-    let mut form = Form::new();
-    for (field, value) in fields {
+    fields
+}
+
+fn form_of(fields: Map) -> Form {
+    fields.into_iter().fold(Form::new(), |form, (field, value)| {
         let text = if let Value::String(text) = value { text } else { value.to_string() };
-        form = form.text(field, text);
-    }
-    let form = form.part(kind.field(), Part::bytes(bytes).file_name(name.to_owned()));
-    api.upload(kind.method(), form).await.map(Some).map_err(UploadError::Call)
+        form.text(field, text)
+    })
 }
 
 #[cfg(test)]
@@ -126,7 +266,9 @@ mod tests {
         let table = [
             ("/a/b/Cat.JPG", "Cat.JPG", "sendPhoto"),
             ("https://x.test/a/cat.png?size=1#top", "cat.png", "sendPhoto"),
+            ("/a/wave.gif", "wave.gif", "sendAnimation"),
             ("/a/hi.ogg", "hi.ogg", "sendVoice"),
+            ("/a/party.tgs", "party.tgs", "sendSticker"),
             ("/a/song.m4a", "song.m4a", "sendAudio"),
             ("C:\\films\\film.mp4", "film.mp4", "sendVideo"),
             ("/a/what?.pdf", "what?.pdf", "sendDocument"),
@@ -136,6 +278,23 @@ mod tests {
         for (location, name, method) in table {
             let media = MediaRef::new(location);
             assert_eq!((name_of(&media), FileKind::of(name_of(&media)).method()), (name, method), "{location}");
+        }
+    }
+
+    #[test]
+    fn what_may_go_together_does() {
+        let table: [(&[&str], usize); 7] = [
+            (&[], 0),
+            (&["a.png"], 1),
+            (&["a.png", "b.mp4", "c.jpg", "d.pdf"], 3),
+            (&["a.pdf", "b.txt", "c.png"], 2),
+            (&["a.mp3", "b.m4a"], 2),
+            (&["a.ogg", "b.ogg"], 1),
+            (&["a.png"; 12], 10),
+        ];
+        for (names, together) in table {
+            let media: Vec<_> = names.iter().map(|name| MediaRef::new(*name)).collect();
+            assert_eq!(bundle(&media), together, "{names:?}");
         }
     }
 }

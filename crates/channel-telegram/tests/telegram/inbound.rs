@@ -1,6 +1,9 @@
 //! Messages of people.
 
-use nanobot_channel::{Admission, Arrival, DeliveryContext, InboundMessage, MediaRef, MessageId, SessionKey};
+use nanobot_channel::{
+    Admission, Arrival, DeliveryContext, InboundMessage, MediaRef, MessageId, OutboundKey, OutboundKind,
+    OutboundMessage, SessionKey,
+};
 use nanobot_testkit::TelegramFake;
 use nanobot_testkit::telegram::{BOT_ID, BOT_USERNAME, Fault, FileKind, Incoming, Person};
 use serde_json::json;
@@ -196,9 +199,13 @@ async fn a_file_that_cannot_be_had_is_said_so() {
         |bytes: Vec<u8>| Incoming::private(&ann(), "see").with_file(FileKind::Document, "a.txt", "text/plain", bytes);
     let message = arrivals(&running, [file(vec![0; 1001])]).await.remove(0);
     assert_eq!((message.content.as_str(), running.fake.calls_of("getFile").len()), ("see\n[file: download failed]", 0));
-    running.fake.fail_next("getFile", Fault::bad_gateway());
+    let refusal = || Fault::Status(400, "Bad Request: file is too big".to_owned());
+    running.fake.fail_next("getFile", refusal());
     let message = arrivals(&running, [file(vec![0; 9])]).await.remove(0);
     assert_eq!(message.content, "see\n[file: download failed]");
+    running.fake.fail_next("getFile", Fault::bad_gateway());
+    let message = arrivals(&running, [file(vec![0; 9])]).await.remove(0);
+    assert_eq!(message.content, "see\n[file: /media/a.txt]", "what passes is tried again");
     running.stop().await;
 }
 
@@ -245,13 +252,18 @@ async fn edits_are_ignored_and_people_are_told_once() {
 }
 
 #[tokio::test]
-async fn what_is_worked_on_carries_the_reaction_until_the_reply() {
+async fn what_is_worked_on_carries_the_reaction_until_its_turn_ends() {
     let running = Running::start(json!({"reactEmoji": "👀"})).await;
     let inbound = running.hello().await;
     running.fake.wait_for_calls("setMessageReaction", 1).await.unwrap();
     assert_eq!(running.fake.reactions(7, 1), ["👀"]);
-    running.channel.send(&reply(&inbound, "done")).await.unwrap();
-    running.fake.wait_for_calls("setMessageReaction", 2).await.unwrap();
+    running.channel.send(&reply(&inbound, "not the last word")).await.unwrap();
+    let key = OutboundKey { turn: "turn".into(), position: 0 };
+    let kind = OutboundKind::TurnEnd { unfinished: 0 };
+    let end = OutboundMessage::in_reply_to(&inbound, key, kind, String::new());
+    running.channel.turn_ends().unwrap().ended(&end).await.unwrap();
+    let calls = running.fake.wait_for_calls("setMessageReaction", 2).await.unwrap();
+    assert_eq!(calls.len(), 2, "the reply leaves it where it is");
     assert_eq!(running.fake.reactions(7, 1), Vec::<String>::new());
     running.assistant.will_answer([Admission::Duplicate]);
     arrivals(&running, [Incoming::private(&ann(), "again")]).await;

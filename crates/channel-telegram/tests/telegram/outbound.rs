@@ -89,7 +89,7 @@ async fn files_go_first_each_in_its_own_way() {
 async fn a_part_that_is_tried_again_does_not_repeat_its_files() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
-    let media = ["https://a.test/a.png", "https://a.test/b.png"].map(MediaRef::new).to_vec();
+    let media = ["https://a.test/a.png", "https://a.test/b.ogg"].map(MediaRef::new).to_vec();
     let part = with(reply(&inbound, "here"), |message| message.media = media);
     running.fake.fail_next("sendMessage", Fault::bad_gateway());
     running.channel.send(&part).await.unwrap_err();

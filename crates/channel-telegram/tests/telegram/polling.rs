@@ -10,7 +10,7 @@ use crate::support::{Running, ann};
 async fn the_first_calls_say_who_the_bot_is_and_what_it_can_do() {
     let running = Running::start(json!({})).await;
     let call = running.fake.wait_for_calls("getUpdates", 1).await.unwrap().remove(0);
-    let expected = json!({"timeout": 50, "allowed_updates": ["message", "edited_message"]});
+    let expected = json!({"timeout": 50, "allowed_updates": ["message", "edited_message", "channel_post"]});
     assert_eq!(call.params, expected, "without an offset nothing that waits is dropped");
     let commands: Vec<_> = running.fake.commands().as_array().unwrap().iter().map(|c| c["command"].clone()).collect();
     assert_eq!(commands, ["new", "stop"]);
@@ -122,13 +122,9 @@ async fn a_second_poller_is_named() {
     let conflict = "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running";
     fake.fail_next("getUpdates", Fault::Status(409, conflict.to_owned()));
     let (_, error) = Running::at(fake, &json!({})).end().await;
-    assert_eq!(
-        error.to_string(),
-        format!(
-            "the platform cannot be reached: another program receives with this token; stop it, or give one of the \
-             two its own bot ({conflict})"
-        )
-    );
+    let advice = "stop the other program that polls with this token, or give one of the two its own bot";
+    let expected = format!("somebody else receives with these credentials: {advice} ({conflict})");
+    assert_eq!(error.to_string(), expected);
     assert_eq!(error.recovery(), SendRecovery::Retry { after: None });
 }
 

@@ -1,0 +1,126 @@
+//! Buttons below messages, and what comes of pressing one.
+//!
+//! Decision: a button carries its label, so that a press is understood after any restart. Labels that
+//! are too long for that are found again in the keyboard that comes back with the press. Once a press
+//! is durable the buttons go away: a choice is made once.
+
+use std::sync::Arc;
+
+use nanobot_channel::{Admission, Arrival, Button, ChannelContext, ChatId, ChatKind, MessageId};
+use serde::de::IgnoredAny;
+use teloxide::payloads::{AnswerCallbackQuery, EditMessageReplyMarkup};
+use teloxide::types::{CallbackQuery, InlineKeyboardButton, InlineKeyboardButtonKind, InlineKeyboardMarkup, Message};
+
+use crate::author::Author;
+use crate::channel::TelegramChannel;
+use crate::inbound::kind_of;
+use crate::receive::Next;
+
+/// The most bytes that a button carries.
+const LARGEST_DATA: usize = 64;
+/// The most buttons of a row, and of a message.
+const ROW: usize = 8;
+const ALL: usize = 100;
+
+/// The keyboard for rows of choices; `None` when there is none to show.
+pub(crate) fn keyboard(rows: &[Vec<Button>]) -> Option<InlineKeyboardMarkup> {
+    let mut count = 0;
+    let mut shown: Vec<Vec<InlineKeyboardButton>> = Vec::new();
+    for row in rows {
+        let labels = row.iter().map(|button| button.label.trim()).filter(|label| !label.is_empty());
+        let buttons: Vec<_> = labels
+            .take(ALL.saturating_sub(count))
+            .enumerate()
+            .map(|(index, label)| {
+                let data = if label.len() <= LARGEST_DATA { label.to_owned() } else { format!("#{}", count + index) };
+                InlineKeyboardButton::callback(label, data)
+            })
+            .collect();
+        count += buttons.len();
+        shown.extend(buttons.chunks(ROW).map(<[_]>::to_vec));
+    }
+    (!shown.is_empty()).then(|| InlineKeyboardMarkup::new(shown))
+}
+
+impl TelegramChannel {
+    /// Somebody pressed a button: its label is what they say.
+    pub(crate) async fn take_press(&self, query: &CallbackQuery, context: &ChannelContext) -> Next {
+        let message = query.message.as_ref().and_then(|message| message.regular_message());
+        let (Some(message), Some(author)) = (message, Author::person(&query.from)) else { return Next::Confirm };
+        let Some(label) = query.data.as_deref().and_then(|data| label_of(message, data)) else { return Next::Confirm };
+        let arrival = match kind_of(message) {
+            ChatKind::Direct => Arrival::direct(),
+            ChatKind::Group => Arrival::group(true),
+        };
+        let chat = ChatId::from(message.chat.id.0.to_string());
+        if !self.may_talk(&author.sender_id(), &chat, &arrival, context).await {
+            return Next::Confirm;
+        }
+        let id = MessageId::from(format!("press-{}", query.id));
+        let inbound = self.message_at(message, &author, id, label);
+        match self.hand_over(&inbound, &arrival, context).await {
+            Admission::ShuttingDown | Admission::TryLater => Next::Stop,
+            Admission::Accepted | Admission::Duplicate => {
+                self.acknowledge(query, message);
+                Next::Confirm
+            }
+            Admission::NotAllowed => Next::Confirm,
+        }
+    }
+
+    /// Ends the waiting sign on the button and takes the choice away, without waiting for either.
+    fn acknowledge(&self, query: &CallbackQuery, message: &Message) {
+        let answer = AnswerCallbackQuery::new(query.id.clone());
+        let edit = EditMessageReplyMarkup::new(message.chat.id, message.id);
+        let (api, name) = (Arc::clone(&self.api), self.name.clone());
+        self.in_background(async move {
+            if let Err(error) = api.call::<_, IgnoredAny>(&answer).await {
+                tracing::debug!(channel = %name, %error, "a press could not be answered");
+            }
+            if let Err(error) = api.call::<_, IgnoredAny>(&edit).await {
+                tracing::debug!(channel = %name, %error, "the buttons could not be taken away");
+            }
+        });
+    }
+}
+
+/// What stands on the button with that data.
+fn label_of(message: &Message, data: &str) -> Option<String> {
+    let buttons = message.reply_markup().into_iter().flat_map(|markup| markup.inline_keyboard.iter().flatten());
+    let mut carries = buttons.filter(|button| match &button.kind {
+        InlineKeyboardButtonKind::CallbackData(own) => own == data,
+        _ => false,
+    });
+    let label = carries.next().map(|button| button.text.clone());
+    label.or_else(|| Some(data.to_owned()).filter(|data| !data.starts_with('#')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(labels: &[&[&str]]) -> Vec<Vec<Button>> {
+        let button = |label: &&str| Button { label: (*label).to_owned() };
+        labels.iter().map(|row| row.iter().map(button).collect()).collect()
+    }
+
+    #[test]
+    fn a_keyboard_has_what_telegram_takes() {
+        let data = |labels: &[&[&str]]| -> Vec<Vec<String>> {
+            let markup = keyboard(&rows(labels)).unwrap();
+            let data = |button: &InlineKeyboardButton| match &button.kind {
+                InlineKeyboardButtonKind::CallbackData(data) => data.clone(),
+                other => panic!("{other:?}"),
+            };
+            markup.inline_keyboard.iter().map(|row| row.iter().map(data).collect()).collect()
+        };
+        assert_eq!(data(&[&["yes", " no "], &[], &["", "later"]]), [vec!["yes", "no"], vec!["later"]]);
+        let long = "字".repeat(30);
+        assert_eq!(data(&[&["yes"], &[&long]]), [["yes"], ["#1"]]);
+        let nine = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
+        assert_eq!(data(&[&nine]).iter().map(Vec::len).collect::<Vec<_>>(), [8, 1]);
+        let many = vec!["x"; 70];
+        assert_eq!(data(&[&many, &many]).iter().map(Vec::len).sum::<usize>(), 100);
+        assert_eq!(keyboard(&rows(&[&[], &[" "]])), None);
+    }
+}

@@ -1,0 +1,142 @@
+//! Updates, also those that teloxide cannot read whole.
+//!
+//! A media type that is none, or a mark in a text that came into being after teloxide did, makes a
+//! whole message unreadable. Rather than lose what a person wrote, such an update is read again
+//! without whatever is not needed to answer it.
+
+use nanobot_channel::{Map, Value};
+use teloxide::types::{MessageKind, Update, UpdateKind};
+
+/// What says who wrote something where, and what.
+const NEEDED: &[&str] = &["message_id", "date", "chat", "from", "sender_chat", "text", "caption"];
+/// What else is used where it can be read.
+const USEFUL: &[&str] = &[
+    "edit_date",
+    "message_thread_id",
+    "is_topic_message",
+    "is_automatic_forward",
+    "media_group_id",
+    "reply_to_message",
+    "entities",
+    "caption_entities",
+    "photo",
+    "voice",
+    "audio",
+    "video",
+    "video_note",
+    "animation",
+    "document",
+    "sticker",
+    "location",
+    "contact",
+];
+/// What is needed of a chat and of a person.
+const PARTY: &[&str] = &["id", "type", "title", "username", "first_name", "is_bot", "is_forum"];
+
+/// Reads an update, whole or without what keeps it from being read.
+pub(crate) fn read(raw: &str) -> Option<Update> {
+    let found: Option<Update> = serde_json::from_str(raw).ok();
+    if found.as_ref().is_some_and(says_something) {
+        return found;
+    }
+    let update: Value = serde_json::from_str(raw).ok()?;
+    let marks = ["entities", "caption_entities"];
+    let attempts: [&dyn Fn(&str) -> bool; 5] = [
+        &|_| true,
+        &|key| NEEDED.contains(&key) || USEFUL.contains(&key),
+        &|key| NEEDED.contains(&key) || (USEFUL.contains(&key) && !marks.contains(&key)),
+        &|key| NEEDED.contains(&key) || (USEFUL.contains(&key) && !marks.contains(&key) && key != "reply_to_message"),
+        &|key| NEEDED.contains(&key),
+    ];
+    // As text: from a `Value` teloxide reads no update at all.
+    let read = |keeps| serde_json::from_str(&without(&update, keeps).to_string()).ok().filter(says_something);
+    attempts.into_iter().find_map(read).or(found)
+}
+
+/// Whether an update was read. Where teloxide cannot read what a message says, it reads a message that
+/// says nothing.
+fn says_something(update: &Update) -> bool {
+    match &update.kind {
+        UpdateKind::Error(_) => false,
+        UpdateKind::Message(message) | UpdateKind::ChannelPost(message) | UpdateKind::EditedMessage(message) => {
+            !matches!(message.kind, MessageKind::Empty {})
+        }
+        _ => true,
+    }
+}
+
+/// The update with only some of the keys of its message, and without media types.
+fn without(update: &Value, keeps: &dyn Fn(&str) -> bool) -> Value {
+    let Value::Object(members) = update else { return update.clone() };
+    let members = members.iter().map(|(kind, content)| match content {
+        Value::Object(message) => (kind.clone(), Value::Object(pared(message, keeps))),
+        other => (kind.clone(), other.clone()),
+    });
+    Value::Object(members.collect())
+}
+
+fn pared(message: &Map, keeps: &dyn Fn(&str) -> bool) -> Map {
+    let kept = message.iter().filter(|(key, _)| keeps(key)).map(|(key, value)| {
+        let value = match (key.as_str(), value) {
+            ("chat" | "from" | "sender_chat", Value::Object(party)) => {
+                let party = party.iter().filter(|(key, _)| PARTY.contains(&key.as_str()));
+                Value::Object(party.map(|(key, value)| (key.clone(), value.clone())).collect())
+            }
+            ("reply_to_message", Value::Object(original)) => Value::Object(pared(original, keeps)),
+            (_, Value::Object(file)) => {
+                let file = file.iter().filter(|(key, _)| !matches!(key.as_str(), "mime_type" | "thumbnail" | "thumb"));
+                Value::Object(file.map(|(key, value)| (key.clone(), value.clone())).collect())
+            }
+            _ => value.clone(),
+        };
+        (key.clone(), value)
+    });
+    let mut kept: Map = kept.collect();
+    // What stood below a file stands alone when there is none.
+    if !keeps("document")
+        && let Some(caption) = kept.remove("caption")
+    {
+        kept.entry("text").or_insert(caption);
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn update(content: &Value) -> String {
+        let mut message = json!({
+            "message_id": 5, "date": 1, "from": {"id": 7, "is_bot": false, "first_name": "Ann", "status": {"new": 1}},
+            "chat": {"id": 7, "type": "private", "first_name": "Ann"},
+        });
+        message.as_object_mut().unwrap().extend(content.as_object().unwrap().clone());
+        json!({"update_id": 3, "message": message}).to_string()
+    }
+
+    #[test]
+    fn what_a_person_wrote_is_read_in_spite_of_what_cannot_be() {
+        let file = json!({
+            "file_id": "f", "file_unique_id": "u", "file_size": 3, "file_name": "x.bin", "mime_type": "no/such; type=\"x",
+        });
+        let table = [
+            (json!({"caption": "see", "document": file}), true),
+            (json!({"text": "see", "entities": [{"type": "of_tomorrow", "offset": 0, "length": 1}]}), false),
+            (json!({"text": "see", "reply_to_message": {"odd": true}}), false),
+            (json!({"caption": "see", "photo": "odd"}), false),
+            (json!({"text": "see", "forward_origin": {"type": "of_tomorrow"}}), false),
+        ];
+        for (content, has_file) in table {
+            let raw = update(&content);
+            let whole: Option<Update> = serde_json::from_str(&raw).ok();
+            assert!(!whole.is_some_and(|update| says_something(&update)), "{raw}");
+            let Some(Update { kind: UpdateKind::Message(message), .. }) = read(&raw) else { panic!("{raw}") };
+            assert_eq!(message.text().or(message.caption()), Some("see"), "{raw}");
+            assert_eq!(message.document().is_some(), has_file, "{raw}");
+        }
+        let odd = read("{\"update_id\": 3, \"message\": {\"odd\": true}}");
+        assert!(odd.is_none_or(|update| !says_something(&update)));
+    }
+}
