@@ -7,6 +7,7 @@
 //! no pipelining.
 
 mod connection;
+mod outage;
 mod request;
 mod response;
 mod server;

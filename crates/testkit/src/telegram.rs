@@ -100,6 +100,16 @@ impl TelegramFake {
         self.state.change(|state| state.is_revoked = true);
     }
 
+    /// Makes the token valid again.
+    pub fn restore_token(&self) {
+        self.state.change(|state| state.is_revoked = false);
+    }
+
+    /// Ends a poll without news: the one that is under way, or the next.
+    pub fn end_poll(&self) {
+        self.state.change(|state| state.empty_answers += 1);
+    }
+
     /// Every message the bot sent, in order, as it stands now.
     #[must_use]
     pub fn sent(&self) -> Vec<SentMessage> {

@@ -1,48 +1,17 @@
 //! The token is seen nowhere.
 
-use std::io;
-use std::sync::{Arc, Mutex};
-
 use nanobot_channel::{ChannelFactory as _, RawConfig};
 use nanobot_channel_telegram::TelegramFactory;
 use nanobot_testkit::TelegramFake;
+use nanobot_testkit::log::Log;
 use nanobot_testkit::telegram::{Fault, FileKind, Incoming, TOKEN};
 use serde_json::json;
-use tracing_subscriber::fmt::MakeWriter;
 
 use crate::support::{Running, ann, channel, reply};
 
-/// Collects what is logged.
-#[derive(Clone, Debug, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Log {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self::Writer {
-        self.clone()
-    }
-}
-
 #[tokio::test]
 async fn no_error_and_no_log_line_shows_the_token() {
-    let log = Log::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
-        .with_writer(log.clone());
-    // For all threads: a subscriber of one thread alone misses what another thread logged first.
-    tracing::subscriber::set_global_default(subscriber.finish()).unwrap();
+    let log = Log::capture().unwrap();
     let running = Running::start(json!({"reactEmoji": "👀"})).await;
     let inbound = running.hello().await;
     let mut texts = Vec::new();
@@ -71,7 +40,7 @@ async fn no_error_and_no_log_line_shows_the_token() {
     let error = channel(&fake, &nowhere).send(&reply(&inbound, "x")).await.unwrap_err();
     texts.push(format!("{error} {error:?}"));
     assert!(matches!(error, nanobot_channel::ChannelError::Unavailable(_)), "{error}");
-    texts.push(String::from_utf8(log.0.lock().unwrap().clone()).unwrap());
+    texts.push(log.text());
     assert!(texts.last().unwrap().contains("receiving from Telegram"), "the log was collected");
     for text in texts {
         assert!(!text.contains(key), "{text}");

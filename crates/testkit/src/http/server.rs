@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -11,13 +11,16 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::connection::{After, Connection};
+use super::outage::Outage;
 use super::{Request, Response};
 use crate::sync::Watched;
-use crate::{TestkitError, WAIT_LIMIT};
+use crate::{ReservedPort, TestkitError, WAIT_LIMIT};
 
 /// A running server; it stops when dropped.
 pub struct Server {
-    address: SocketAddr,
+    /// Keeps the port while nobody listens there.
+    port: ReservedPort,
+    outage: Outage,
     stop: CancellationToken,
     tasks: TaskTracker,
     abandoned: Watched<usize>,
@@ -37,49 +40,72 @@ impl Server {
         H: Fn(Request) -> F + Send + Sync + 'static,
         F: Future<Output = Response> + Send + 'static,
     {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(TestkitError::Listen)?;
-        let address = listener.local_addr().map_err(TestkitError::Listen)?;
+        let port = ReservedPort::new()?;
+        let listener = TcpListener::bind(port.address()).await.map_err(TestkitError::Listen)?;
         let server = Self {
-            address,
+            port,
+            outage: Outage::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
             abandoned: Watched::default(),
             open: Watched::default(),
         };
-        let (stop, tasks) = (server.stop.clone(), server.tasks.clone());
-        let (abandoned, open) = (server.abandoned.clone(), server.open.clone());
-        let handler = Arc::new(handler);
-        server.tasks.spawn(async move {
-            loop {
-                let accepted = tokio::select! {
-                    () = stop.cancelled() => return,
-                    accepted = listener.accept() => accepted,
-                };
-                let Ok((stream, _)) = accepted else { continue };
-                let (handler, stop, abandoned) = (Arc::clone(&handler), stop.clone(), abandoned.clone());
-                let open = Open::count(&open);
-                tasks.spawn(async move {
-                    let _open = open;
-                    tokio::select! {
-                        () = stop.cancelled() => {}
-                        () = serve(stream, &*handler, &abandoned) => {}
-                    }
-                });
-            }
-        });
+        server.outage.listening(true);
+        let host = Host {
+            address: server.address(),
+            outage: server.outage.clone(),
+            stop: server.stop.clone(),
+            tasks: server.tasks.clone(),
+            abandoned: server.abandoned.clone(),
+            open: server.open.clone(),
+            handler: Arc::new(handler),
+        };
+        server.tasks.spawn(host.run(listener));
         Ok(server)
+    }
+
+    /// Cuts every connection; new ones are taken.
+    pub fn cut(&self) {
+        self.outage.cut();
+    }
+
+    /// Cuts every connection and refuses new ones. Returns when that is so.
+    ///
+    /// # Errors
+    /// [`TestkitError::TimedOut`].
+    pub async fn go_down(&self) -> Result<(), TestkitError> {
+        self.outage.begin().await
+    }
+
+    /// Listens again, at the same address. Returns when that is so.
+    ///
+    /// # Errors
+    /// [`TestkitError::TimedOut`].
+    pub async fn come_back(&self) -> Result<(), TestkitError> {
+        self.outage.end().await
+    }
+
+    /// From now on takes connections and requests and answers none of them: what would be answered
+    /// waits for [`Server::recover`].
+    pub fn stall(&self) {
+        self.outage.stall(true);
+    }
+
+    /// Ends what [`Server::stall`] began.
+    pub fn recover(&self) {
+        self.outage.stall(false);
     }
 
     /// Where it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.port.address()
     }
 
     /// `http://127.0.0.1:<port>` without a final slash.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("http://{}", self.address())
     }
 
     /// How many answers were not fully sent because the client had left.
@@ -107,7 +133,7 @@ impl Server {
         // Connections are taken in the order in which they were made: when this one is served, all
         // before it are counted.
         let last = async {
-            let mut last = TcpStream::connect(self.address).await?;
+            let mut last = TcpStream::connect(self.address()).await?;
             last.shutdown().await?;
             last.read_to_end(&mut Vec::new()).await
         };
@@ -135,7 +161,7 @@ impl Drop for Server {
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("Server").field("address", &self.address()).finish_non_exhaustive()
     }
 }
 
@@ -155,7 +181,72 @@ impl Drop for Open {
     }
 }
 
-async fn serve<H, F>(stream: TcpStream, handler: &H, abandoned: &Watched<usize>)
+/// What the listener needs.
+struct Host<H> {
+    address: SocketAddr,
+    outage: Outage,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+    abandoned: Watched<usize>,
+    open: Watched<usize>,
+    handler: Arc<H>,
+}
+
+impl<H, F> Host<H>
+where
+    H: Fn(Request) -> F + Send + Sync + 'static,
+    F: Future<Output = Response> + Send + 'static,
+{
+    /// Listens until the server stops, except while it is down.
+    async fn run(self, listener: TcpListener) {
+        let mut listener = Some(listener);
+        while self.stop.run_until_cancelled(self.listen(listener.take())).await.is_some() {}
+    }
+
+    /// Takes connections until the server goes down.
+    async fn listen(&self, listener: Option<TcpListener>) {
+        let listener = match listener {
+            Some(listener) => listener,
+            None => {
+                self.outage.over().await;
+                // Where the port could not be kept, somebody else may have it for a moment.
+                let Ok(listener) = TcpListener::bind(self.address).await else {
+                    return tokio::task::yield_now().await;
+                };
+                listener
+            }
+        };
+        self.outage.listening(true);
+        loop {
+            tokio::select! {
+                biased;
+                () = self.outage.begun() => break,
+                accepted = listener.accept() => {
+                    if let Ok((stream, _)) = accepted {
+                        self.take(stream);
+                    }
+                }
+            }
+        }
+        drop(listener);
+        self.outage.listening(false);
+    }
+
+    fn take(&self, stream: TcpStream) {
+        let (handler, stop, abandoned) = (Arc::clone(&self.handler), self.stop.clone(), self.abandoned.clone());
+        let (open, outage, cut) = (Open::count(&self.open), self.outage.clone(), self.outage.watch_cuts());
+        self.tasks.spawn(async move {
+            let _open = open;
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = cut => {}
+                () = serve(stream, &*handler, &outage, &abandoned) => {}
+            }
+        });
+    }
+}
+
+async fn serve<H, F>(stream: TcpStream, handler: &H, outage: &Outage, abandoned: &Watched<usize>)
 where
     H: Fn(Request) -> F,
     F: Future<Output = Response>,
@@ -166,9 +257,15 @@ where
     let mut connection = Connection::new(stream);
     while let Ok(Some(request)) = connection.read_request().await {
         let close = request.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
+        let answering = async {
+            outage.not_stalled().await;
+            let response = handler(request).await;
+            outage.not_stalled().await;
+            response
+        };
         let response = tokio::select! {
             biased;
-            response = handler(request) => response,
+            response = answering => response,
             () = connection.client_gone() => {
                 abandoned.change(|count| *count += 1);
                 return;

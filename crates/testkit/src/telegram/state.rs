@@ -47,6 +47,8 @@ pub(super) struct State {
     pub(super) acknowledged: i64,
     pub(super) poll: u64,
     pub(super) conflicts: usize,
+    /// How many polls are to end without news.
+    pub(super) empty_answers: usize,
     pub(super) chats: BTreeMap<i64, Chat>,
     pub(super) files: Files,
     presses: usize,

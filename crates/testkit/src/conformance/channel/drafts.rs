@@ -1,0 +1,81 @@
+//! Text that grows while it is being written, and the reply that takes its place.
+
+use anyhow::Context as _;
+use nanobot_channel::{InboundMessage, OutboundKind, OutboundPart, StreamId};
+
+use super::harness::ChannelHarness;
+use super::running::Running;
+use super::{DRAFT_VIEW, Suite};
+use crate::conformance::same;
+
+pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>) -> anyhow::Result<()> {
+    if !suite.has(DRAFT_VIEW) {
+        return Ok(());
+    }
+    a_draft_becomes_the_reply(suite.open().await?).await.context("a draft grows and becomes the reply")?;
+    a_lost_end_does_no_harm(suite.open().await?).await.context("a draft without an end becomes the reply")
+}
+
+/// More of a text that is being written.
+async fn grow(
+    running: &mut Running<impl ChannelHarness>,
+    inbound: &InboundMessage,
+    stream: &StreamId,
+    text: &str,
+) -> anyhow::Result<()> {
+    let delta = running.message(inbound, OutboundKind::Delta { stream: stream.clone() }, text.to_owned());
+    let drafts = running.channel.drafts().context("the channel shows no drafts any more")?;
+    Ok(drafts.append(&delta).await?)
+}
+
+/// The reply that completes a stream.
+fn completing(
+    running: &mut Running<impl ChannelHarness>,
+    inbound: &InboundMessage,
+    stream: &StreamId,
+    text: &str,
+) -> OutboundPart {
+    let mut message = running.message(inbound, OutboundKind::Final, text.to_owned());
+    message.completes = Some(stream.clone());
+    OutboundPart { message: message.into(), index: 0, count: 1, text: text.to_owned(), plain: text.to_owned() }
+}
+
+async fn a_draft_becomes_the_reply(harness: impl ChannelHarness) -> anyhow::Result<()> {
+    let mut running = Running::start(harness);
+    let inbound = running.greeted().await?;
+    let stream = StreamId::from("stream-1");
+    grow(&mut running, &inbound, &stream, "Once").await?;
+    running.harness.draft_view().take()?.friend_sees("Once").await?;
+    grow(&mut running, &inbound, &stream, " upon").await?;
+    grow(&mut running, &inbound, &stream, " a 時").await?;
+    running.harness.draft_view().take()?.friend_sees("Once upon a 時").await?;
+    let end =
+        running.message(&inbound, OutboundKind::StreamEnd { stream: stream.clone(), resuming: false }, String::new());
+    running.channel.drafts().context("the channel shows no drafts any more")?.close(&end).await?;
+    let part = completing(&mut running, &inbound, &stream, "Once upon a 時, and no more");
+    running.sent(&part).await?;
+    let mut expected = vec!["Once upon a 時, and no more".to_owned()];
+    same("what the friend was shown", &running.harness.friend_was_shown(1).await?, &expected)?;
+    // What comes late is not the beginning of another message.
+    grow(&mut running, &inbound, &stream, " too late").await?;
+    let part = running.reply(&inbound, "the next message");
+    running.sent(&part).await?;
+    expected.push("the next message".to_owned());
+    same("what the friend was shown", &running.harness.friend_was_shown(2).await?, &expected)?;
+    running.stop().await.map(drop)
+}
+
+async fn a_lost_end_does_no_harm(harness: impl ChannelHarness) -> anyhow::Result<()> {
+    let mut running = Running::start(harness);
+    let inbound = running.greeted().await?;
+    let stream = StreamId::from("stream-1");
+    grow(&mut running, &inbound, &stream, "Once").await?;
+    running.harness.draft_view().take()?.friend_sees("Once").await?;
+    let part = completing(&mut running, &inbound, &stream, "Once for all");
+    running.sent(&part).await?;
+    let other = completing(&mut running, &inbound, &StreamId::from("stream-2"), "never shown before");
+    running.sent(&other).await?;
+    let expected = ["Once for all", "never shown before"].map(str::to_owned).to_vec();
+    same("what the friend was shown", &running.harness.friend_was_shown(2).await?, &expected)?;
+    running.stop().await.map(drop)
+}

@@ -1,0 +1,117 @@
+//! Sends that go wrong: every failure says what follows, and the channel goes on.
+
+use anyhow::{Context as _, bail, ensure};
+use nanobot_channel::{ChannelError, DeliveryGuarantee, OutboundPart, SendRecovery};
+
+use super::harness::{Arranged, ChannelHarness, SendFault};
+use super::running::{Running, hides_secrets};
+use super::{Gap, SEND_FAULTS, Suite};
+use crate::conformance::same;
+
+/// How often a part is tried again while the channel keeps a pause.
+const TRIES: usize = 5;
+
+/// Runs a case per fault and returns the faults that cannot happen.
+pub(super) async fn run<H: ChannelHarness>(
+    suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>,
+) -> anyhow::Result<Vec<Gap>> {
+    let mut gaps = Vec::new();
+    if !suite.has(SEND_FAULTS) {
+        return Ok(gaps);
+    }
+    for fault in SendFault::ALL {
+        let outcome = a_failed_send_says_what_follows(suite.open().await?, fault).await;
+        if let Arranged::Impossible(reason) = outcome.with_context(|| fault.name())? {
+            gaps.push(Gap { ability: fault.name(), reason });
+        }
+    }
+    Ok(gaps)
+}
+
+async fn a_failed_send_says_what_follows(harness: impl ChannelHarness, fault: SendFault) -> anyhow::Result<Arranged> {
+    let mut running = Running::with_ledger(harness);
+    let inbound = running.greeted().await?;
+    let arranged = running.harness.send_faults().take()?.next_send(fault).await?;
+    if arranged != Arranged::Done {
+        running.stop().await?;
+        return Ok(arranged);
+    }
+    let part = running.reply(&inbound, "take this");
+    let outcome = running.channel.send(&part).await.map(drop);
+    if let Err(error) = &outcome {
+        hides_secrets(&running.harness, "an error", &format!("{error} {error:?}"))?;
+    }
+    let mut expected = Vec::new();
+    if fault == SendFault::CutAfterEffect {
+        settle_cut(&running, &part, outcome).await?;
+        expected.push("take this".to_owned());
+    } else {
+        let Err(error) = outcome else { bail!("the part is taken") };
+        judge(fault, &error)?;
+        if matches!(error.recovery(), SendRecovery::Retry { .. }) {
+            send_again(&running, &part).await?;
+            expected.push("take this".to_owned());
+        }
+    }
+    if fault != SendFault::Unauthorized {
+        let next = running.reply(&inbound, "and this");
+        send_again(&running, &next).await?;
+        expected.push("and this".to_owned());
+        let shown = running.harness.friend_was_shown(expected.len()).await?;
+        same("what the friend was shown", &shown, &expected)?;
+        running.stop().await?;
+    }
+    Ok(Arranged::Done)
+}
+
+/// Whether an error means what happened.
+fn judge(fault: SendFault, error: &ChannelError) -> anyhow::Result<()> {
+    let is_right = match fault {
+        SendFault::RateLimited(_) => {
+            let pause = SendFault::pause();
+            matches!(error, ChannelError::RateLimited { retry_after } if (pause..=pause * 2).contains(retry_after))
+        }
+        SendFault::Broken => matches!(error, ChannelError::Unavailable(_)),
+        SendFault::Refused => matches!(error, ChannelError::Refused(_)),
+        SendFault::ChatGone => matches!(error, ChannelError::NotFound(_)),
+        SendFault::TooLarge => matches!(error, ChannelError::TooLarge(_)),
+        SendFault::Unauthorized => matches!(error, ChannelError::Auth(_)),
+        SendFault::CutAfterEffect => false,
+    };
+    ensure!(is_right, "the wrong error: {error:?}");
+    Ok(())
+}
+
+/// A part that arrived although nobody heard so: the channel finds out, or says that it does not know,
+/// or makes sure that another try is no second message.
+async fn settle_cut(
+    running: &Running<impl ChannelHarness>,
+    part: &OutboundPart,
+    outcome: Result<(), ChannelError>,
+) -> anyhow::Result<()> {
+    let guarantee = running.channel.guarantee();
+    match (outcome, guarantee) {
+        (Ok(()), DeliveryGuarantee::Detectable) => Ok(()),
+        (Ok(()), _) => bail!("the part is taken, though the channel cannot know"),
+        (Err(error), DeliveryGuarantee::Idempotent { .. } | DeliveryGuarantee::Detectable) => {
+            ensure!(error.recovery() != SendRecovery::GiveUp, "given up: {error:?}");
+            send_again(running, part).await
+        }
+        (Err(error), DeliveryGuarantee::BestEffort) => {
+            ensure!(error.recovery() == SendRecovery::Uncertain, "not uncertain: {error:?}");
+            Ok(())
+        }
+    }
+}
+
+/// Sends a part that has to be taken, keeping the pauses that the channel asks for.
+async fn send_again(running: &Running<impl ChannelHarness>, part: &OutboundPart) -> anyhow::Result<()> {
+    for _ in 0..TRIES {
+        match running.channel.send(part).await.map_err(|error| (error.recovery(), error)) {
+            Ok(_) => return Ok(()),
+            Err((SendRecovery::Retry { after }, _)) => tokio::time::sleep(after.unwrap_or(SendFault::pause())).await,
+            Err((_, error)) => return Err(error).context("another try is taken"),
+        }
+    }
+    bail!("no try was taken")
+}

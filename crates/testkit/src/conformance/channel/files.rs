@@ -1,0 +1,190 @@
+//! Files, both ways.
+
+use std::path::Path;
+
+use anyhow::{Context as _, ensure};
+use nanobot_channel::{InboundMessage, MediaRef, OutboundKind, OutboundPart};
+
+use super::harness::{Arranged, ChannelHarness, SampleFile};
+use super::running::Running;
+use super::stage::FILE_LIMIT;
+use super::{INCOMING_FILES, OUTGOING_FILES, Suite};
+use crate::conformance::same;
+
+/// The least that begins like a PNG.
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89";
+
+pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>) -> anyhow::Result<()> {
+    if suite.has(INCOMING_FILES) {
+        files_are_kept(suite.open().await?).await.context("files are kept, whatever they are called")?;
+        a_large_file_is_left(suite.open().await?).await.context("a file over the limit is left where it is")?;
+        a_stranger_s_file_is_left(suite.open().await?).await.context("a stranger's file is left where it is")?;
+        a_broken_download_is_said(suite.open().await?).await.context("a broken download loses no message")?;
+    }
+    if suite.has(OUTGOING_FILES) {
+        files_arrive(suite.open().await?).await.context("files arrive as they are")?;
+        a_missing_file_is_said(suite.open().await?).await.context("a file that is not there is said")?;
+        too_large_a_file_is_said(suite.open().await?).await.context("a file that is too large is said")?;
+    }
+    Ok(())
+}
+
+fn sample(name: &str, mime: &str, bytes: &[u8]) -> SampleFile {
+    SampleFile { name: name.to_owned(), mime: mime.to_owned(), bytes: bytes.to_vec() }
+}
+
+/// Names that mean harm or are merely odd, and types that lie.
+fn hostile() -> Vec<SampleFile> {
+    let long = format!("{}.txt", "n".repeat(296));
+    vec![
+        sample("photo.png", "image/png", PNG),
+        sample("../../../../etc/passwd", "text/plain", b"root"),
+        sample("..\\..\\boot.ini", "text/plain", b"boot"),
+        sample("/etc/shadow.txt", "text/plain", b"shadow"),
+        sample("a\0b\r\nc.txt", "text/plain", b"nul"),
+        sample(&long, "text/plain", b"long"),
+        sample("報告書 2026.pdf", "application/pdf", b"%PDF-1.4"),
+        sample("🙂.txt", "text/plain", b"emoji"),
+        sample("no ending", "application/octet-stream", &[0, 159, 146, 150]),
+        sample("lie.png", "image/png", b"<html><script>alert(1)</script></html>"),
+        sample("lie.txt", "text/plain", b"\x7fELF\x02\x01\x01"),
+        sample("nonsense.bin", "no/such; type=\"x", b"?"),
+    ]
+}
+
+/// Whether a message says where a file is.
+fn names(message: &InboundMessage, location: &str) -> bool {
+    message.content.contains(location) || message.media.iter().any(|media| media.location == location)
+}
+
+async fn files_are_kept(harness: impl ChannelHarness) -> anyhow::Result<()> {
+    let mut running = Running::with_ledger(harness);
+    for (index, file) in hostile().iter().enumerate() {
+        let text = format!("file number {index}.");
+        running.harness.incoming_files().take()?.friend_sends(file, &text).await?;
+        let message = running.recorded(&text).await?;
+        let kept = running.stage.read(|stage| stage.kept.clone());
+        same(&format!("files kept after {:?}", file.name), &kept.len(), &(index + 1))?;
+        let last = kept.last().context("nothing is kept")?;
+        same(&format!("the content of {:?}", file.name), &last.bytes, &file.bytes)?;
+        ensure!(names(&message, &last.location), "{:?} is nowhere in {message:#?}", file.name);
+        ensure!(!message.content.contains(['\0', '\r']), "control characters reach the model: {:?}", message.content);
+    }
+    running.stop().await.map(drop)
+}
+
+async fn a_large_file_is_left(harness: impl ChannelHarness) -> anyhow::Result<()> {
+    let mut running = Running::with_ledger(harness);
+    let size = usize::try_from(FILE_LIMIT)? + 1;
+    let file = sample("large.bin", "application/octet-stream", &vec![7; size]);
+    running.harness.incoming_files().take()?.friend_sends(&file, "see this").await?;
+    let message = running.recorded("see this").await?;
+    same("files kept", &running.stage.read(|stage| stage.kept.len()), &0)?;
+    same("downloads", &running.harness.incoming_files().take()?.downloads().await?, &0)?;
+    same("media of the message", &message.media, &Vec::new())?;
+    ensure!(message.content.trim() != "see this", "the message does not say that a file is missing");
+    let small = sample("small.bin", "application/octet-stream", b"7");
+    running.harness.incoming_files().take()?.friend_sends(&small, "and this").await?;
+    running.recorded("and this").await?;
+    same("files kept", &running.stage.read(|stage| stage.kept.len()), &1)?;
+    running.stop().await.map(drop)
+}
+
+async fn a_stranger_s_file_is_left(harness: impl ChannelHarness) -> anyhow::Result<()> {
+    let mut running = Running::with_ledger(harness);
+    let file = sample("gift.png", "image/png", PNG);
+    running.harness.incoming_files().take()?.stranger_sends(&file, "a gift").await?;
+    running.greeted().await?;
+    same("files kept", &running.stage.read(|stage| stage.kept.len()), &0)?;
+    same("downloads", &running.harness.incoming_files().take()?.downloads().await?, &0)?;
+    same("what the stranger notices", &running.harness.stranger_noticed().await?, &Vec::new())?;
+    running.stop().await.map(drop)
+}
+
+async fn a_broken_download_is_said(harness: impl ChannelHarness) -> anyhow::Result<()> {
+    let mut running = Running::with_ledger(harness);
+    let files = running.harness.incoming_files().take()?;
+    if let Arranged::Impossible(_) = files.break_next_download().await? {
+        return running.stop().await.map(drop);
+    }
+    files.friend_sends(&sample("gone.txt", "text/plain", b"gone"), "where is it").await?;
+    let message = running.recorded("where is it").await?;
+    let kept = running.stage.read(|stage| stage.kept.clone());
+    // A channel may try again and succeed; what it did not get, it says.
+    let got_it = kept.first().is_some_and(|kept| names(&message, &kept.location));
+    ensure!(got_it || message.content.trim() != "where is it", "the message does not say that a file is missing");
+    running.harness.acknowledged().await?;
+    running.stop().await.map(drop)
+}
+
+/// A reply with files.
+fn with_files(
+    running: &mut Running<impl ChannelHarness>,
+    inbound: &InboundMessage,
+    text: &str,
+    paths: &[&Path],
+) -> OutboundPart {
+    let mut message = running.message(inbound, OutboundKind::Final, text.to_owned());
+    message.media = paths.iter().map(|path| MediaRef::new(path.to_string_lossy())).collect();
+    OutboundPart { message: message.into(), index: 0, count: 1, text: text.to_owned(), plain: text.to_owned() }
+}
+
+async fn files_arrive(harness: impl ChannelHarness) -> anyhow::Result<()> {
+    let mut running = Running::start(harness);
+    let inbound = running.greeted().await?;
+    let folder = tempfile::tempdir()?;
+    let files = [("plot.png", PNG), ("報告書.txt", "内容".as_bytes()), ("empty ending", b"x")];
+    let paths = files.map(|(name, _)| folder.path().join(name));
+    for (path, (_, bytes)) in paths.iter().zip(files) {
+        std::fs::write(path, bytes)?;
+    }
+    let part = with_files(&mut running, &inbound, "three files", &paths.each_ref().map(AsRef::as_ref));
+    running.sent(&part).await?;
+    let got = running.harness.outgoing_files().take()?.friend_got_files(files.len()).await?;
+    let got: Vec<Vec<u8>> = got.into_iter().map(|file| file.bytes).collect();
+    same("what is in the files", &got, &files.map(|(_, bytes)| bytes.to_vec()).to_vec())?;
+    text_is_shown_once(&mut running, "three files").await?;
+    running.stop().await.map(drop)
+}
+
+/// Whether a text was shown, in one message: as its own or as the caption of a file.
+async fn text_is_shown_once(running: &mut Running<impl ChannelHarness>, text: &str) -> anyhow::Result<()> {
+    let shown = running.harness.friend_was_shown(1).await?;
+    same(text, &shown.iter().filter(|shown| shown.contains(text)).count(), &1)
+}
+
+async fn a_missing_file_is_said(harness: impl ChannelHarness) -> anyhow::Result<()> {
+    let mut running = Running::start(harness);
+    let inbound = running.greeted().await?;
+    let folder = tempfile::tempdir()?;
+    let part = with_files(&mut running, &inbound, "here it is", &[&folder.path().join("nowhere.txt")]);
+    file_failure_is_said(&mut running, &part, "nowhere.txt").await?;
+    running.stop().await.map(drop)
+}
+
+async fn too_large_a_file_is_said(harness: impl ChannelHarness) -> anyhow::Result<()> {
+    let mut running = Running::start(harness);
+    let inbound = running.greeted().await?;
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("huge.bin");
+    let largest = running.harness.outgoing_files().take()?.largest_file();
+    std::fs::File::create(&path)?.set_len(largest + 1)?;
+    let part = with_files(&mut running, &inbound, "here it is", &[&path]);
+    file_failure_is_said(&mut running, &part, "huge.bin").await?;
+    running.stop().await.map(drop)
+}
+
+/// A file that cannot go is an error that does not pass, or something the friend reads.
+async fn file_failure_is_said(
+    running: &mut Running<impl ChannelHarness>,
+    part: &OutboundPart,
+    name: &str,
+) -> anyhow::Result<()> {
+    if let Err(error) = running.channel.send(part).await {
+        return same(&format!("what follows {error}"), &error.recovery(), &nanobot_channel::SendRecovery::GiveUp);
+    }
+    let shown = running.harness.friend_was_shown(1).await?.join("\n");
+    ensure!(shown.contains("here it is"), "the text is missing in {shown:?}");
+    ensure!(shown.contains(name), "nothing says what became of the file: {shown:?}");
+    Ok(())
+}

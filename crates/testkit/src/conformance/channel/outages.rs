@@ -1,0 +1,190 @@
+//! Connections that break, platforms that are away or fall silent, credentials that stop working.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use nanobot_channel::{ChannelError, SendRecovery};
+
+use super::harness::{Arranged, ChannelHarness};
+use super::running::{Running, hides_secrets};
+use super::stage::Stage;
+use super::{CREDENTIALS, PULSE, Suite, TRANSPORT};
+use crate::conformance::same;
+
+/// How often connections are cut in a row.
+const CUTS: usize = 3;
+/// How long the suite listens for what should not come.
+const SILENCE: Duration = Duration::from_millis(400);
+
+pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>) -> anyhow::Result<()> {
+    if suite.has(TRANSPORT) {
+        cuts_lose_nothing(suite.open().await?).await.context("cut connections lose and repeat nothing")?;
+        a_cut_while_storing_repeats_nothing(suite.open().await?)
+            .await
+            .context("a cut while storing repeats nothing")?;
+        an_outage_loses_nothing(suite.open().await?).await.context("an outage loses and repeats nothing")?;
+        sends_fail_during_an_outage(suite.open().await?).await.context("sends fail during an outage and work after")?;
+    }
+    if suite.has(PULSE) {
+        silence_is_no_life(suite.open().await?).await.context("a platform that is silent is not alive")?;
+    }
+    if suite.has(CREDENTIALS) {
+        revoked_credentials_are_final(suite.open().await?).await.context("revoked credentials end the channel")?;
+    }
+    Ok(())
+}
+
+/// The texts in the ledger, in order.
+fn texts(stage: &Stage) -> Vec<String> {
+    let ledger = stage.ledger.as_ref();
+    ledger.map(|ledger| ledger.texts().into_iter().map(str::to_owned).collect()).unwrap_or_default()
+}
+
+/// Whether the ledger has exactly these messages in this order.
+fn has_exactly(running: &Running<impl ChannelHarness>, expected: &[String]) -> anyhow::Result<()> {
+    let found = running.stage.read(texts);
+    let matches = found.len() == expected.len() && found.iter().zip(expected).all(|(found, text)| found.contains(text));
+    ensure!(matches, "messages in the ledger\n   found: {found:#?}\nexpected: {expected:#?}");
+    Ok(())
+}
+
+async fn cuts_lose_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
+    let mut running = Running::with_ledger(harness);
+    running.greeted().await?;
+    let mut said = vec!["hello".to_owned()];
+    for number in 1..=CUTS {
+        for _ in 0..number {
+            running.harness.transport().take()?.cut().await?;
+        }
+        let text = format!("after cut number {number}.");
+        running.harness.friend_says(&text).await?;
+        running.recorded(&text).await?;
+        said.push(text);
+        // At once, so that what was stored may not be acknowledged yet.
+        running.harness.transport().take()?.cut().await?;
+        let text = format!("right behind cut number {number}.");
+        running.harness.friend_says(&text).await?;
+        running.recorded(&text).await?;
+        running.harness.acknowledged().await?;
+        said.push(text);
+    }
+    has_exactly(&running, &said)?;
+    running.stop().await.map(drop)
+}
+
+async fn a_cut_while_storing_repeats_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
+    let mut running = Running::start(harness);
+    running.harness.friend_says("hold on").await?;
+    running.arrival(1).await?;
+    running.harness.transport().take()?.cut().await?;
+    // It is stored now, though whoever offered it may not hear of it and offer it again.
+    running.stage.change(|stage| {
+        let mut ledger = super::stage::Ledger::default();
+        stage.answers.extend(stage.arrived.iter().map(|(message, _)| ledger.take(message)));
+        stage.ledger = Some(ledger);
+    });
+    running.harness.friend_says("go on").await?;
+    running.recorded("go on").await?;
+    running.harness.acknowledged().await?;
+    has_exactly(&running, &["hold on", "go on"].map(str::to_owned))?;
+    running.stop().await.map(drop)
+}
+
+async fn an_outage_loses_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
+    let mut running = Running::with_ledger(harness);
+    running.greeted().await?;
+    if let Arranged::Impossible(_) = running.harness.transport().take()?.go_down().await? {
+        return running.stop().await.map(drop);
+    }
+    let mut said = vec!["hello".to_owned()];
+    for number in 1..=3 {
+        let text = format!("message {number} of the outage.");
+        running.harness.friend_says(&text).await?;
+        said.push(text);
+    }
+    running.harness.transport().take()?.come_back().await?;
+    running.harness.friend_says("back again").await?;
+    said.push("back again".to_owned());
+    for text in &said {
+        running.recorded(text).await?;
+    }
+    running.harness.acknowledged().await?;
+    has_exactly(&running, &said)?;
+    running.stop().await.map(drop)
+}
+
+async fn sends_fail_during_an_outage(harness: impl ChannelHarness) -> anyhow::Result<()> {
+    let mut running = Running::with_ledger(harness);
+    let inbound = running.greeted().await?;
+    if let Arranged::Impossible(_) = running.harness.transport().take()?.go_down().await? {
+        return running.stop().await.map(drop);
+    }
+    let part = running.reply(&inbound, "wait for me");
+    // The first may find a connection that it takes for a living one.
+    for is_first in [true, false] {
+        let Err(error) = running.channel.send(&part).await else { anyhow::bail!("a part went to nobody") };
+        let is_right = matches!(error, ChannelError::Unavailable(_))
+            || (is_first && matches!(error.recovery(), SendRecovery::Retry { .. } | SendRecovery::Uncertain));
+        ensure!(is_right, "without a platform: {error}");
+        hides_secrets(&running.harness, "an error", &format!("{error} {error:?}"))?;
+    }
+    running.harness.transport().take()?.come_back().await?;
+    running.harness.friend_says("are you there").await?;
+    running.recorded("are you there").await?;
+    running.sent(&part).await?;
+    same("what the friend was shown", &running.harness.friend_was_shown(1).await?, &vec!["wait for me".to_owned()])?;
+    running.stop().await.map(drop)
+}
+
+async fn silence_is_no_life(harness: impl ChannelHarness) -> anyhow::Result<()> {
+    let mut running = Running::with_ledger(harness);
+    running.greeted().await?;
+    let alive = running.stage.read(|stage| stage.alive);
+    running.harness.pulse().take()?.beat().await?;
+    let more = |stage: &Stage| (stage.alive > alive).then_some(());
+    running.stage.wait_for("a sign of life for a beat", more).await?;
+    running.harness.pulse().take()?.stall().await?;
+    // What was on its way arrives.
+    tokio::time::sleep(SILENCE).await;
+    let alive = running.stage.read(|stage| stage.alive);
+    running.harness.friend_says("can you hear me").await?;
+    tokio::time::sleep(SILENCE).await;
+    let (now, texts) = running.stage.read(|stage| (stage.alive, texts(stage)));
+    same("signs of life while the platform is silent", &(now - alive), &0)?;
+    ensure!(!texts.iter().any(|text| text.contains("can you hear me")), "the harness' stall lets messages through");
+    running.harness.pulse().take()?.recover().await?;
+    running.recorded("can you hear me").await?;
+    let more = |stage: &Stage| (stage.alive > alive).then_some(());
+    running.stage.wait_for("a sign of life after the silence", more).await?;
+    running.harness.acknowledged().await?;
+    running.stop().await.map(drop)
+}
+
+async fn revoked_credentials_are_final(harness: impl ChannelHarness) -> anyhow::Result<()> {
+    let mut running = Running::with_ledger(harness);
+    let inbound = running.greeted().await?;
+    if let Some(probe) = running.channel.probe() {
+        let who = probe.probe().await.context("the probe works")?;
+        hides_secrets(&running.harness, "the probe", &who)?;
+    }
+    let part = running.reply(&inbound, "anybody there");
+    running.harness.credentials().take()?.revoke().await?;
+    let (channel, stage) = (running.channel.clone(), running.stage.clone());
+    let (ended, mut harness) = running.end().await?;
+    let mut errors = vec![ended];
+    errors.extend(channel.send(&part).await.err());
+    ensure!(errors.len() == 2, "a part is taken without credentials");
+    if let Some(probe) = channel.probe() {
+        errors.extend(probe.probe().await.err());
+        ensure!(errors.len() == 3, "the probe finds nothing wrong");
+    }
+    for error in errors {
+        ensure!(matches!(error, ChannelError::Auth(_)), "without credentials: {error:?}");
+        hides_secrets(&harness, "an error", &format!("{error} {error:?}"))?;
+    }
+    harness.credentials().take()?.restore().await?;
+    let mut running = Running::on(harness, channel, stage);
+    running.harness.friend_says("welcome back").await?;
+    running.recorded("welcome back").await?;
+    running.stop().await.map(drop)
+}

@@ -1,0 +1,166 @@
+//! The assistant's side of the contract, as the suite plays it.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use nanobot_channel::{
+    Access, AccessDecision, Admission, Arrival, ChatId, ChatKind, InboundMessage, Intake, MediaError, MediaRef,
+    MediaStore, MessageId, Progress, SenderId, async_trait,
+};
+
+use crate::sync::Watched;
+
+/// The largest file that the suite keeps, in bytes.
+pub(super) const FILE_LIMIT: u64 = 64 << 10;
+
+/// What happened on the assistant's side, and what it is to do.
+#[derive(Debug, Default)]
+pub(super) struct Stage {
+    pub(super) friend: Option<SenderId>,
+    pub(super) strangers: Strangers,
+    pub(super) room: RoomPolicy,
+    /// Everybody who was asked about, and how they came.
+    pub(super) asked: Vec<(SenderId, ChatId, Arrival)>,
+    /// Every message that was handed over, and how it came.
+    pub(super) arrived: Vec<(InboundMessage, Arrival)>,
+    /// What the suite says to messages, one after the other, unless it plays a ledger.
+    pub(super) answers: VecDeque<Admission>,
+    /// The ledger, when the suite plays one: which messages it has.
+    pub(super) ledger: Option<Ledger>,
+    pub(super) alive: usize,
+    pub(super) degraded: Vec<String>,
+    pub(super) kept: Vec<Kept>,
+    /// Why runs ended that nobody had told to.
+    pub(super) ends: Vec<String>,
+}
+
+/// What becomes of those who are not the friend.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Strangers {
+    #[default]
+    Denied,
+    Allowed,
+    Asked(String),
+}
+
+/// Which messages of a room are for the assistant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum RoomPolicy {
+    #[default]
+    Open,
+    AddressedOnly,
+}
+
+/// Messages that are durable.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    known: BTreeSet<MessageId>,
+    pub(super) messages: Vec<InboundMessage>,
+    pub(super) repeated: usize,
+}
+
+impl Ledger {
+    pub(super) fn take(&mut self, message: &InboundMessage) -> Admission {
+        if message.journal_id().is_some_and(|id| !self.known.insert(id)) {
+            self.repeated += 1;
+            return Admission::Duplicate;
+        }
+        self.messages.push(message.clone());
+        Admission::Accepted
+    }
+
+    pub(super) fn texts(&self) -> Vec<&str> {
+        self.messages.iter().map(|message| message.content.as_str()).collect()
+    }
+
+    /// Whether a message with that text is in it.
+    pub(super) fn holds(&self, text: &str) -> bool {
+        self.messages.iter().any(|message| message.content.contains(text))
+    }
+}
+
+/// A file that was kept.
+#[derive(Clone, Debug)]
+pub(super) struct Kept {
+    pub(super) location: String,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Stage {
+    fn decide(&self, sender: &SenderId, arrival: &Arrival) -> AccessDecision {
+        if self.friend.as_ref() != Some(sender) {
+            return match &self.strangers {
+                Strangers::Denied => AccessDecision::Denied,
+                Strangers::Allowed => AccessDecision::Allowed,
+                Strangers::Asked(text) => AccessDecision::Ask(text.clone()),
+            };
+        }
+        let is_meant = arrival.addressed || arrival.kind == ChatKind::Direct || self.room == RoomPolicy::Open;
+        if is_meant { AccessDecision::Allowed } else { AccessDecision::Denied }
+    }
+}
+
+/// The handles that the channel is given.
+pub(super) struct Played {
+    pub(super) stage: Watched<Stage>,
+}
+
+#[async_trait]
+impl Access for Played {
+    async fn check(&self, sender: &SenderId, chat: &ChatId, arrival: &Arrival) -> AccessDecision {
+        self.stage.change(|stage| {
+            stage.asked.push((sender.clone(), chat.clone(), arrival.clone()));
+            stage.decide(sender, arrival)
+        })
+    }
+}
+
+#[async_trait]
+impl Intake for Played {
+    async fn deliver(&self, message: InboundMessage, arrival: &Arrival) -> Admission {
+        if self.stage.read(|stage| stage.decide(&message.sender_id, arrival)) != AccessDecision::Allowed {
+            return Admission::NotAllowed;
+        }
+        let noted = self.stage.change(|stage| {
+            let admission = stage.ledger.as_mut().map(|ledger| ledger.take(&message));
+            stage.arrived.push((message, arrival.clone()));
+            admission
+        });
+        if let Some(admission) = noted {
+            return admission;
+        }
+        let what = "the suite's answer";
+        if self.stage.wait_for(what, |stage| (!stage.answers.is_empty()).then_some(())).await.is_err() {
+            return Admission::ShuttingDown;
+        }
+        self.stage.change(|stage| stage.answers.pop_front()).unwrap_or(Admission::ShuttingDown)
+    }
+}
+
+impl Progress for Played {
+    fn alive(&self) {
+        self.stage.change(|stage| stage.alive += 1);
+    }
+
+    fn degraded(&self, why: &str) {
+        self.stage.change(|stage| stage.degraded.push(why.to_owned()));
+    }
+}
+
+#[async_trait]
+impl MediaStore for Played {
+    fn limit(&self) -> u64 {
+        FILE_LIMIT
+    }
+
+    async fn keep(&self, _id: &str, _name: &str, mime: Option<&str>, bytes: &[u8]) -> Result<MediaRef, MediaError> {
+        if bytes.len() as u64 > FILE_LIMIT {
+            return Err(MediaError::TooLarge { limit: FILE_LIMIT });
+        }
+        let location = self.stage.change(|stage| {
+            let location = format!("/kept/{}", stage.kept.len() + 1);
+            stage.kept.push(Kept { location: location.clone(), bytes: bytes.to_vec() });
+            location
+        });
+        Ok(MediaRef { location, mime: mime.map(str::to_owned) })
+    }
+}

@@ -1,0 +1,90 @@
+//! Stopping within two seconds, whatever the channel is at.
+//!
+//! A busy machine may be slow, a channel may not: a case that took too long is tried again on a fresh
+//! platform, and fails when no try was quick.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use nanobot_channel::TaskTracker;
+
+use super::harness::{Arranged, ChannelHarness};
+use super::running::{Running, STOP_SOON};
+use super::{PULSE, Suite, TRANSPORT};
+use crate::conformance::same;
+
+/// How often a case may take too long before it fails.
+const TRIES: usize = 3;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Busy {
+    Starting,
+    Idle,
+    HandingOver,
+    Sending,
+    WithoutPlatform,
+}
+
+pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>) -> anyhow::Result<()> {
+    for busy in [Busy::Starting, Busy::Idle, Busy::HandingOver, Busy::Sending, Busy::WithoutPlatform] {
+        let can = match busy {
+            Busy::Starting | Busy::Idle | Busy::HandingOver => true,
+            Busy::Sending => suite.has(PULSE),
+            Busy::WithoutPlatform => suite.has(TRANSPORT),
+        };
+        if can {
+            quick(suite, busy).await.with_context(|| format!("stopping is quick: {busy:?}"))?;
+        }
+    }
+    Ok(())
+}
+
+async fn quick<H: ChannelHarness>(
+    suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>,
+    busy: Busy,
+) -> anyhow::Result<()> {
+    let mut took = Duration::ZERO;
+    for _ in 0..TRIES {
+        took = stop_while(busy, suite.open().await?).await?;
+        if took <= STOP_SOON {
+            return Ok(());
+        }
+    }
+    bail!("it took {took:?}, and no try took less than {STOP_SOON:?}")
+}
+
+async fn stop_while(busy: Busy, harness: impl ChannelHarness) -> anyhow::Result<Duration> {
+    let mut running = Running::start(harness);
+    match busy {
+        Busy::Starting => return Ok(running.timed_stop().await?.0),
+        Busy::Idle => drop(running.greeted().await?),
+        Busy::HandingOver => {
+            running.harness.friend_says("hold the line").await?;
+            running.arrival(1).await?;
+            let (took, mut harness, _) = running.timed_stop().await?;
+            same("acknowledged without an answer", &harness.is_acknowledged().await?, &false)?;
+            return Ok(took);
+        }
+        Busy::Sending => return stop_while_sending(running).await,
+        Busy::WithoutPlatform => {
+            running.greeted().await?;
+            if let Arranged::Impossible(_) = running.harness.transport().take()?.go_down().await? {
+                running.harness.transport().take()?.cut().await?;
+            }
+        }
+    }
+    Ok(running.timed_stop().await?.0)
+}
+
+async fn stop_while_sending(mut running: Running<impl ChannelHarness>) -> anyhow::Result<Duration> {
+    let inbound = running.greeted().await?;
+    running.harness.pulse().take()?.stall().await?;
+    let (channel, part) = (Arc::clone(&running.channel), running.reply(&inbound, "into the silence"));
+    let sending = TaskTracker::new().spawn(async move { channel.send(&part).await });
+    // Lets the send begin; that it has begun matters to nothing else.
+    tokio::task::yield_now().await;
+    let (took, ..) = running.timed_stop().await?;
+    sending.abort();
+    Ok(took)
+}

@@ -1,0 +1,87 @@
+//! Texts as long as they get.
+
+use std::iter;
+
+use anyhow::{Context as _, ensure};
+use nanobot_channel::TextStyle;
+
+use super::Suite;
+use super::harness::ChannelHarness;
+use super::running::Running;
+use crate::conformance::same;
+
+/// The longest part that is tried where a channel takes much more, in the channel's measure.
+const LONGEST_PART: usize = 70_000;
+/// What long texts are made of: one, two, three and four bytes of UTF-8; one and two UTF-16 units.
+const LETTERS: [char; 4] = ['a', 'ö', '語', '🙂'];
+
+pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>) -> anyhow::Result<()> {
+    an_enormous_text_arrives(suite.open().await?).await.context("an enormous text arrives")?;
+    full_parts_are_taken(suite.open().await?).await.context("parts at exactly the limit are taken")
+}
+
+async fn an_enormous_text_arrives(harness: impl ChannelHarness) -> anyhow::Result<()> {
+    let mut running = Running::with_ledger(harness);
+    let mut text = String::new();
+    for letter in LETTERS.iter().cycle() {
+        if text.len() + letter.len_utf8() > running.harness.longest_text() {
+            break;
+        }
+        text.push(*letter);
+    }
+    running.harness.friend_says(&text).await?;
+    let message = running.arrival(1).await?;
+    ensure!(message.content.contains(&text), "{} bytes became {}", text.len(), message.content.len());
+    running.harness.acknowledged().await?;
+    running.harness.friend_says("short").await?;
+    running.recorded("short").await?;
+    running.stop().await.map(drop)
+}
+
+async fn full_parts_are_taken(harness: impl ChannelHarness) -> anyhow::Result<()> {
+    let mut running = Running::start(harness);
+    let inbound = running.greeted().await?;
+    let style = running.channel.text_style();
+    let texts = ["1", "2", "3"].map(|first| full_text(first, style));
+    for part in running.parts(&inbound, &texts) {
+        running.sent(&part).await?;
+    }
+    same("what the friend was shown", &running.harness.friend_was_shown(3).await?, &texts.to_vec())?;
+    running.stop().await.map(drop)
+}
+
+/// A text of exactly the length that fits into one part, in words that no markup knows.
+fn full_text(first: &str, style: TextStyle) -> String {
+    let limit = style.limit.min(LONGEST_PART);
+    let mut text = first.to_owned();
+    let words = iter::once(' ').chain(LETTERS).cycle();
+    for letter in words {
+        let length = style.measure.of(&text);
+        let next = style.measure.of(letter.encode_utf8(&mut [0; 4]));
+        // No blank at the end, which a platform may take away, and room for the last letters.
+        if length + next + 4 > limit {
+            text.extend(iter::repeat_n('z', limit - length));
+            break;
+        }
+        text.push(letter);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use nanobot_channel::{Dialect, Measure};
+
+    use super::*;
+
+    #[test]
+    fn a_full_text_is_full_in_every_measure() {
+        for measure in [Measure::Utf16, Measure::CodePoints, Measure::Bytes] {
+            for limit in 20..40 {
+                let style = TextStyle { dialect: Dialect::Plain, measure, limit };
+                let text = full_text("1", style);
+                assert_eq!((measure.of(&text), text.trim()), (limit, text.as_str()), "{measure:?}");
+            }
+        }
+    }
+}

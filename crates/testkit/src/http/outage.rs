@@ -1,0 +1,77 @@
+//! A server that is away, or silent, or drops its connections.
+
+use std::future::Future;
+
+use crate::TestkitError;
+use crate::sync::Watched;
+
+/// How a server is. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Outage(Watched<Condition>);
+
+#[derive(Debug, Default)]
+struct Condition {
+    is_down: bool,
+    is_stalled: bool,
+    listens: bool,
+    cuts: u64,
+}
+
+impl Outage {
+    /// Cuts the connections that there are.
+    pub(super) fn cut(&self) {
+        self.0.change(|condition| condition.cuts += 1);
+    }
+
+    /// Begins an outage and waits until nobody listens.
+    pub(super) async fn begin(&self) -> Result<(), TestkitError> {
+        self.0.change(|condition| {
+            condition.is_down = true;
+            condition.cuts += 1;
+        });
+        self.0.wait_for("the server to go down", |condition| (!condition.listens).then_some(())).await
+    }
+
+    /// Ends it and waits until somebody listens.
+    pub(super) async fn end(&self) -> Result<(), TestkitError> {
+        self.0.change(|condition| condition.is_down = false);
+        self.0.wait_for("the server to come back", |condition| condition.listens.then_some(())).await
+    }
+
+    pub(super) fn stall(&self, is_stalled: bool) {
+        self.0.change(|condition| condition.is_stalled = is_stalled);
+    }
+
+    /// Notes whether somebody listens.
+    pub(super) fn listening(&self, listens: bool) {
+        self.0.change(|condition| condition.listens = listens);
+    }
+
+    pub(super) async fn begun(&self) {
+        self.until(|condition| condition.is_down).await;
+    }
+
+    pub(super) async fn over(&self) {
+        self.until(|condition| !condition.is_down).await;
+    }
+
+    pub(super) async fn not_stalled(&self) {
+        self.until(|condition| !condition.is_stalled).await;
+    }
+
+    /// The next cut after this call, whenever it is awaited.
+    pub(super) fn watch_cuts(&self) -> impl Future<Output = ()> + Send + use<> {
+        let (outage, before) = (self.clone(), self.0.read(|condition| condition.cuts));
+        async move { outage.until(|condition| condition.cuts != before).await }
+    }
+
+    /// Waits without a limit.
+    async fn until(&self, reached: impl Fn(&Condition) -> bool) {
+        let mut changed = self.0.subscribe();
+        while !self.0.read(&reached) {
+            if changed.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+}

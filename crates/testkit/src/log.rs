@@ -1,0 +1,67 @@
+//! Everything that a test program logs, so that it can be searched for what must not be there.
+//!
+//! Decision: one subscriber for the whole program. One of a single thread misses what another thread
+//! logged first, because `tracing` remembers per call site whether anybody listens. What libraries
+//! say at TRACE is left out: there they may print their traffic, and nobody logs at that level who
+//! has not asked for it by name.
+
+use std::io;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+
+use crate::sync::lock;
+
+const FILTER: &str = "debug,nanobot=trace";
+
+/// What was logged since the first call of [`Log::capture`].
+#[derive(Clone, Debug, Default)]
+pub struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    /// Begins to listen, or goes on. Every call returns the same log.
+    ///
+    /// # Errors
+    /// When the test program has set a global subscriber of its own: let it use this one.
+    pub fn capture() -> anyhow::Result<Self> {
+        static CAPTURED: OnceLock<Option<Log>> = OnceLock::new();
+        let captured = CAPTURED.get_or_init(|| {
+            let log = Self::default();
+            let subscriber = tracing_subscriber::fmt()
+                .with_env_filter(EnvFilter::new(FILTER))
+                .with_ansi(false)
+                .with_writer(log.clone())
+                .finish();
+            tracing::subscriber::set_global_default(subscriber).is_ok().then_some(log)
+        });
+        captured.clone().ok_or_else(|| {
+            anyhow::anyhow!("this program has a subscriber of its own: let it use nanobot_testkit::log::Log::capture()")
+        })
+    }
+
+    /// All of it.
+    #[must_use]
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&lock(&self.0)).into_owned()
+    }
+}
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        lock(&self.0).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Log {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        self.clone()
+    }
+}
