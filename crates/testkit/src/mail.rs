@@ -1,0 +1,184 @@
+//! A mailbox and a server for sending, for what real servers do not do when they are told to:
+//! stalls, cut connections, answers that make no sense.
+//!
+//! Strict in what it takes: a command it does not know, or one at the wrong time, is answered with an
+//! error and remembered ([`MailFake::violations`]). Known gaps: one mailbox (`INBOX`), one mail per
+//! command, no encryption, and of IMAP only what a client needs that looks for unread mail, fetches
+//! and marks it, waits (IDLE) and copies it elsewhere.
+
+mod imap;
+mod smtp;
+mod state;
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+
+pub use state::{MailFault, SentMail, StoredMail};
+
+use crate::TestkitError;
+use crate::sync::Watched;
+use state::State;
+
+/// Who may log in.
+pub const USER: &str = "bot@bot.test";
+/// With which password.
+pub const PASSWORD: &str = "Secret-of-the-fake 1";
+
+/// A running pair of servers; they stop when dropped.
+#[derive(Debug)]
+pub struct MailFake {
+    imap: SocketAddr,
+    smtp: SocketAddr,
+    state: Watched<State>,
+    _stop: DropGuard,
+}
+
+impl MailFake {
+    /// Starts with an empty mailbox and a server that knows IDLE.
+    ///
+    /// # Errors
+    /// [`TestkitError::Listen`].
+    pub async fn start() -> Result<Self, TestkitError> {
+        let (state, stop) = (Watched::new(State::default()), CancellationToken::new());
+        let imap = listen(state.clone(), stop.clone(), imap::serve).await?;
+        let smtp = listen(state.clone(), stop.clone(), smtp::serve).await?;
+        Ok(Self { imap, smtp, state, _stop: stop.drop_guard() })
+    }
+
+    /// The port of the mailbox.
+    #[must_use]
+    pub fn imap_port(&self) -> u16 {
+        self.imap.port()
+    }
+
+    /// The port of the server for sending.
+    #[must_use]
+    pub fn smtp_port(&self) -> u16 {
+        self.smtp.port()
+    }
+
+    /// From the next connection on the mailbox knows no IDLE.
+    pub fn forget_idle(&self) {
+        self.state.change(|state| state.has_idle = false);
+    }
+
+    /// From the next connection on the mailbox keeps no keywords.
+    pub fn forget_keywords(&self) {
+        self.state.change(|state| state.keeps_keywords = false);
+    }
+
+    /// Another password is valid from now on.
+    pub fn change_password(&self, password: &str) {
+        self.state.change(|state| password.clone_into(&mut state.password));
+    }
+
+    /// The mailbox is made anew with the same mails: their numbers change, their flags stay.
+    pub fn renumber(&self) {
+        self.state.change(State::renumber);
+    }
+
+    /// A mail arrives. Returns its number.
+    pub fn push(&self, mail: impl Into<Vec<u8>>) -> u32 {
+        self.state.change(|state| state.push(mail.into()))
+    }
+
+    /// Lets the next command of this name go wrong: `UID FETCH` and the like in the mailbox; `EHLO`,
+    /// `AUTH`, `MAIL`, `RCPT`, `DATA` and `CONTENT` while sending.
+    pub fn fail_next(&self, command: &str, fault: MailFault) {
+        self.state.change(|state| state.faults.push_back((command.to_owned(), fault)));
+    }
+
+    /// The mails in the mailbox.
+    #[must_use]
+    pub fn mails(&self) -> Vec<StoredMail> {
+        self.state.read(|state| state.mails.clone())
+    }
+
+    /// The mails that were sent, in order.
+    #[must_use]
+    pub fn sent(&self) -> Vec<SentMail> {
+        self.state.read(|state| state.sent.clone())
+    }
+
+    /// The commands that came, without their arguments.
+    #[must_use]
+    pub fn commands(&self) -> Vec<String> {
+        self.state.read(|state| state.commands.clone())
+    }
+
+    /// What no client should have said.
+    #[must_use]
+    pub fn violations(&self) -> Vec<String> {
+        self.state.read(|state| state.violations.clone())
+    }
+
+    /// Whether a mail has a flag.
+    #[must_use]
+    pub fn has_flag(&self, uid: u32, flag: &str) -> bool {
+        self.state.read(|state| state.has_flag(uid, flag))
+    }
+
+    /// Waits until a mail has a flag.
+    ///
+    /// # Errors
+    /// [`TestkitError::TimedOut`].
+    pub async fn wait_for_flag(&self, uid: u32, flag: &str) -> Result<(), TestkitError> {
+        let what = format!("mail {uid} to be {flag}");
+        self.state.wait_for(&what, |state| state.has_flag(uid, flag).then_some(())).await
+    }
+
+    /// Waits until so many mails were sent, and returns all of them.
+    ///
+    /// # Errors
+    /// [`TestkitError::TimedOut`].
+    pub async fn wait_for_sent(&self, count: usize) -> Result<Vec<SentMail>, TestkitError> {
+        let what = format!("{count} mails to be sent");
+        self.state.wait_for(&what, |state| (state.sent.len() >= count).then(|| state.sent.clone())).await
+    }
+
+    /// Waits until so many commands of a name have come.
+    ///
+    /// # Errors
+    /// [`TestkitError::TimedOut`].
+    pub async fn wait_for_command(&self, command: &str, count: usize) -> Result<(), TestkitError> {
+        let what = format!("{count} times {command}");
+        let reached = |state: &State| state.commands.iter().filter(|known| *known == command).count() >= count;
+        self.state.wait_for(&what, |state| reached(state).then_some(())).await
+    }
+}
+
+/// Serves every connection to a new port until `stop` fires.
+async fn listen<F>(
+    state: Watched<State>,
+    stop: CancellationToken,
+    serve: impl Fn(TcpStream, Watched<State>) -> F + Send + 'static,
+) -> Result<SocketAddr, TestkitError>
+where
+    F: Future<Output = std::io::Result<()>> + Send + 'static,
+{
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(TestkitError::Listen)?;
+    let address = listener.local_addr().map_err(TestkitError::Listen)?;
+    let tasks = TaskTracker::new();
+    let connections = tasks.clone();
+    tasks.spawn(async move {
+        while let Some(Ok((stream, _))) = stop.run_until_cancelled(listener.accept()).await {
+            let (serving, stop) = (serve(stream, state.clone()), stop.clone());
+            // A client that goes away is no matter of the fake.
+            connections.spawn(async move { stop.run_until_cancelled(serving).await });
+        }
+    });
+    Ok(address)
+}
+
+/// The next line without its end. `None` when there is none.
+async fn line(reader: &mut (impl AsyncBufRead + Unpin)) -> std::io::Result<Option<String>> {
+    let mut line = Vec::new();
+    if reader.read_until(b'\n', &mut line).await? == 0 {
+        return Ok(None);
+    }
+    Ok(Some(String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']).to_owned()))
+}

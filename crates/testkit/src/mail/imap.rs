@@ -1,0 +1,239 @@
+//! The mailbox: a little of IMAP4rev1.
+
+use std::fmt::Write as _;
+use std::future;
+use std::io;
+
+use tokio::io::{AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+
+use super::state::{MailFault, State, StoredMail};
+use super::{USER, line};
+use crate::sync::Watched;
+
+/// One connection.
+struct Connection {
+    reader: BufReader<OwnedReadHalf>,
+    writer: OwnedWriteHalf,
+    state: Watched<State>,
+    has_idle: bool,
+    is_in: bool,
+    is_selected: bool,
+    /// How many mails the client knows of.
+    told: usize,
+}
+
+/// What follows a command.
+enum Next {
+    GoOn(String),
+    End(String),
+    Idle,
+}
+
+pub(super) async fn serve(stream: TcpStream, state: Watched<State>) -> io::Result<()> {
+    let (reader, writer) = stream.into_split();
+    let has_idle = state.read(|state| state.has_idle);
+    let reader = BufReader::new(reader);
+    let mut connection = Connection { reader, writer, state, has_idle, is_in: false, is_selected: false, told: 0 };
+    connection.say("* OK ready\r\n").await?;
+    while let Some(command) = line(&mut connection.reader).await? {
+        if !connection.obey(&command).await? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+impl Connection {
+    async fn say(&mut self, text: &str) -> io::Result<()> {
+        self.writer.write_all(text.as_bytes()).await
+    }
+
+    /// Carries a command out. `false` ends the connection.
+    async fn obey(&mut self, command: &str) -> io::Result<bool> {
+        let (tag, rest) = command.split_once(' ').unwrap_or((command, ""));
+        let (mut name, mut rest) = rest.split_once(' ').unwrap_or((rest, ""));
+        let whole;
+        if name == "UID" {
+            let (verb, arguments) = rest.split_once(' ').unwrap_or((rest, ""));
+            whole = format!("UID {verb}");
+            (name, rest) = (whole.as_str(), arguments);
+        }
+        let fault = self.state.change(|state| state.begin(name));
+        match &fault {
+            Some(MailFault::Stall) => future::pending().await,
+            Some(MailFault::Cut) => return Ok(false),
+            Some(MailFault::Answer(text)) => {
+                self.say(&text.replace("{tag}", tag)).await?;
+                return Ok(true);
+            }
+            Some(MailFault::CutAfterEffect) | None => {}
+        }
+        let next = self.answer(tag, name, rest);
+        if fault.is_some() {
+            return Ok(false);
+        }
+        match next {
+            Next::GoOn(text) => self.say(&text).await.map(|()| true),
+            Next::End(text) => self.say(&text).await.map(|()| false),
+            Next::Idle => self.idle(tag).await,
+        }
+    }
+
+    fn answer(&mut self, tag: &str, name: &str, rest: &str) -> Next {
+        let needs_mailbox = name.starts_with("UID ") || name == "IDLE";
+        if needs_mailbox && !self.is_selected {
+            return self.refuse(tag, name, "select a mailbox first");
+        }
+        match name {
+            "CAPABILITY" => {
+                let idle = if self.has_idle { " IDLE" } else { "" };
+                Next::GoOn(format!("* CAPABILITY IMAP4rev1 UIDPLUS{idle}\r\n{tag} OK done\r\n"))
+            }
+            "LOGIN" => {
+                let expected = format!("\"{USER}\" \"{}\"", self.state.read(|state| state.password.clone()));
+                self.is_in = rest == expected;
+                let no = "NO [AUTHENTICATIONFAILED] Authentication failed.";
+                Next::GoOn(format!("{tag} {}\r\n", if self.is_in { "OK Logged in." } else { no }))
+            }
+            "SELECT" | "EXAMINE" if self.is_in => self.select(tag, rest),
+            "NOOP" if self.is_in => Next::GoOn(format!("{}{tag} OK done\r\n", self.news())),
+            "LOGOUT" => Next::End(format!("* BYE\r\n{tag} OK done\r\n")),
+            "IDLE" if self.has_idle => Next::Idle,
+            "UID SEARCH" => self.search(tag, rest),
+            "UID FETCH" | "UID STORE" | "UID COPY" | "UID EXPUNGE" => self.touch(tag, name, rest),
+            "STARTTLS" => Next::GoOn(format!("{tag} NO not here\r\n")),
+            _ => self.refuse(tag, name, "not known, or not now"),
+        }
+    }
+
+    fn refuse(&self, tag: &str, name: &str, why: &str) -> Next {
+        self.state.change(|state| state.violations.push(format!("{name}: {why}")));
+        Next::GoOn(format!("{tag} BAD {why}\r\n"))
+    }
+
+    /// What the client does not know yet.
+    fn news(&mut self) -> String {
+        let count = self.state.read(|state| state.mails.len());
+        if count == self.told {
+            return String::new();
+        }
+        self.told = count;
+        format!("* {count} EXISTS\r\n")
+    }
+
+    fn select(&mut self, tag: &str, mailbox: &str) -> Next {
+        if mailbox != "\"INBOX\"" {
+            return Next::GoOn(format!("{tag} NO [NONEXISTENT] Mailbox doesn't exist\r\n"));
+        }
+        self.is_selected = true;
+        let (count, validity, keywords) =
+            self.state.read(|state| (state.mails.len(), state.uid_validity, state.keeps_keywords));
+        self.told = count;
+        let any = if keywords { r" \*" } else { "" };
+        Next::GoOn(format!(
+            "* FLAGS (\\Seen \\Flagged \\Deleted)\r\n* OK [PERMANENTFLAGS (\\Seen \\Flagged \\Deleted{any})] Flags.\r\n\
+             * {count} EXISTS\r\n* 0 RECENT\r\n* OK [UIDVALIDITY {validity}] valid\r\n{tag} OK [READ-WRITE] done\r\n"
+        ))
+    }
+
+    fn search(&mut self, tag: &str, query: &str) -> Next {
+        let words: Vec<&str> = query.split(' ').collect();
+        let without: Option<Vec<&str>> = match words.as_slice() {
+            ["UNSEEN", "UNDELETED"] => Some(vec![r"\Seen", r"\Deleted"]),
+            ["UNSEEN", "UNDELETED", "UNKEYWORD", keyword] => Some(vec![r"\Seen", r"\Deleted", keyword]),
+            _ => None,
+        };
+        let Some(without) = without else { return self.refuse(tag, "UID SEARCH", query) };
+        let fits = |mail: &&StoredMail| !without.iter().any(|flag| mail.flags.contains(*flag));
+        let found = self.state.read(|state| {
+            let uids = state.mails.iter().filter(fits).map(|mail| format!(" {}", mail.uid));
+            uids.collect::<String>()
+        });
+        Next::GoOn(format!("* SEARCH{found}\r\n{}{tag} OK done\r\n", self.news()))
+    }
+
+    /// A command about one mail.
+    fn touch(&mut self, tag: &str, name: &str, rest: &str) -> Next {
+        let (uid, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+        let Ok(uid) = uid.parse::<u32>() else { return self.refuse(tag, name, uid) };
+        let said = self.state.change(|state| {
+            let Some(place) = state.mails.iter().position(|mail| mail.uid == uid) else { return Some(String::new()) };
+            if name == "UID EXPUNGE" {
+                if state.has_flag(uid, r"\Deleted") {
+                    state.mails.remove(place);
+                    return Some(format!("* {} EXPUNGE\r\n", place + 1));
+                }
+                return Some(String::new());
+            }
+            let mail = state.mails.get_mut(place)?;
+            match name {
+                "UID FETCH" => fetched(mail, rest).map(|items| format!("* {} FETCH ({items})\r\n", place + 1)),
+                "UID STORE" => {
+                    let flags = rest.strip_prefix("+FLAGS.SILENT (")?.strip_suffix(')')?;
+                    mail.flags.extend(flags.split(' ').map(str::to_owned));
+                    Some(String::new())
+                }
+                _ => {
+                    mail.copies.push(rest.trim_matches('"').to_owned());
+                    Some(String::new())
+                }
+            }
+        });
+        let Some(said) = said else { return self.refuse(tag, name, rest) };
+        if name == "UID EXPUNGE" {
+            self.told = self.state.read(|state| state.mails.len());
+        }
+        Next::GoOn(format!("{said}{}{tag} OK done\r\n", self.news()))
+    }
+
+    /// Tells of new mail until the client has enough of it.
+    async fn idle(&mut self, tag: &str) -> io::Result<bool> {
+        let mut changed = self.state.subscribe();
+        self.say("+ idling\r\n").await?;
+        loop {
+            let news = self.news();
+            self.say(&news).await?;
+            tokio::select! {
+                ended = line(&mut self.reader) => {
+                    let Some(word) = ended? else { return Ok(false) };
+                    if word != "DONE" {
+                        self.state.change(|state| state.violations.push(format!("IDLE ended with {word}")));
+                        return Ok(false);
+                    }
+                    let fault = self.state.change(|state| state.begin("DONE"));
+                    match fault {
+                        Some(MailFault::Stall) => future::pending().await,
+                        Some(_) => return Ok(false),
+                        None => return self.say(&format!("{tag} OK done\r\n")).await.map(|()| true),
+                    }
+                }
+                _ = changed.changed() => {}
+            }
+        }
+    }
+}
+
+/// The items of an answer to FETCH. `None` when one is not known.
+fn fetched(mail: &StoredMail, items: &str) -> Option<String> {
+    let text = String::from_utf8_lossy(&mail.raw);
+    let head = text.find("\r\n\r\n").map_or(text.len(), |end| end + 4);
+    let mut answer = format!("UID {}", mail.uid);
+    for item in items.strip_prefix('(')?.strip_suffix(')')?.split(' ').filter(|item| *item != "UID") {
+        if item == "RFC822.SIZE" {
+            write!(answer, " RFC822.SIZE {}", text.len()).ok()?;
+            continue;
+        }
+        let (section, range) = item.strip_prefix("BODY.PEEK[")?.split_once(']')?;
+        let whole = match section {
+            "HEADER" => text.get(..head)?,
+            "" => text.as_ref(),
+            _ => return None,
+        };
+        let limit: usize = range.strip_prefix("<0.")?.strip_suffix('>')?.parse().ok()?;
+        let part = whole.get(..limit.min(whole.len())).unwrap_or(whole);
+        write!(answer, " BODY[{section}]<0> {{{}}}\r\n{part}", part.len()).ok()?;
+    }
+    Some(answer)
+}

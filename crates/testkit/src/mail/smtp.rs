@@ -1,0 +1,120 @@
+//! The server for sending: a little of ESMTP, for those who log in.
+
+use std::future;
+use std::io;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use tokio::io::{AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+
+use super::state::{MailFault, SentMail, State};
+use super::{USER, line};
+use crate::sync::Watched;
+
+struct Connection {
+    reader: BufReader<OwnedReadHalf>,
+    writer: OwnedWriteHalf,
+    state: Watched<State>,
+    is_in: bool,
+    from: Option<String>,
+    to: Vec<String>,
+}
+
+pub(super) async fn serve(stream: TcpStream, state: Watched<State>) -> io::Result<()> {
+    let (reader, writer) = stream.into_split();
+    let reader = BufReader::new(reader);
+    let mut connection = Connection { reader, writer, state, is_in: false, from: None, to: Vec::new() };
+    connection.say("220 fake.test ESMTP").await?;
+    while let Some(command) = line(&mut connection.reader).await? {
+        if !connection.obey(&command).await? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+impl Connection {
+    async fn say(&mut self, text: &str) -> io::Result<()> {
+        self.writer.write_all(format!("{text}\r\n").as_bytes()).await
+    }
+
+    /// Carries a command out. `false` ends the connection.
+    async fn obey(&mut self, command: &str) -> io::Result<bool> {
+        let (name, rest) = command.split_once(' ').unwrap_or((command, ""));
+        let name = name.to_ascii_uppercase();
+        let fault = self.state.change(|state| state.begin(&name));
+        if let Some(fault) = fault {
+            return self.fail(fault).await;
+        }
+        let is_content = name == "DATA" && !self.to.is_empty();
+        let answer = self.answer(&name, rest);
+        self.say(&answer).await?;
+        if is_content {
+            return self.content().await;
+        }
+        Ok(name != "QUIT")
+    }
+
+    async fn fail(&mut self, fault: MailFault) -> io::Result<bool> {
+        match fault {
+            MailFault::Stall => future::pending().await,
+            MailFault::Cut | MailFault::CutAfterEffect => Ok(false),
+            MailFault::Answer(text) => self.say(&text).await.map(|()| true),
+        }
+    }
+
+    fn answer(&mut self, name: &str, rest: &str) -> String {
+        let address = |prefix: &str| Some(rest.strip_prefix(prefix)?.split('>').next()?.to_owned());
+        match name {
+            "EHLO" => return "250-fake.test\r\n250-SMTPUTF8\r\n250 AUTH PLAIN".to_owned(),
+            "QUIT" => return "221 bye".to_owned(),
+            "AUTH" => {
+                let password = self.state.read(|state| state.password.clone());
+                let expected = STANDARD.encode(format!("\0{USER}\0{password}"));
+                self.is_in = rest == format!("PLAIN {expected}");
+                return if self.is_in { "235 welcome" } else { "535 5.7.8 authentication failed" }.to_owned();
+            }
+            "MAIL" if self.is_in => {
+                if let Some(from) = address("FROM:<") {
+                    self.from = Some(from);
+                    return "250 ok".to_owned();
+                }
+            }
+            "RCPT" if self.from.is_some() => {
+                if let Some(to) = address("TO:<") {
+                    self.to.push(to);
+                    return "250 ok".to_owned();
+                }
+            }
+            "DATA" if !self.to.is_empty() => return "354 go on".to_owned(),
+            _ => {}
+        }
+        self.state.change(|state| state.violations.push(format!("{name} {rest}")));
+        "503 5.5.1 not known, or not now".to_owned()
+    }
+
+    /// Takes the mail itself.
+    async fn content(&mut self) -> io::Result<bool> {
+        let mut raw = String::new();
+        loop {
+            let Some(text) = line(&mut self.reader).await? else { return Ok(false) };
+            if text == "." {
+                break;
+            }
+            raw.push_str(text.strip_prefix('.').unwrap_or(&text));
+            raw.push_str("\r\n");
+        }
+        let fault = self.state.change(|state| state.begin("CONTENT"));
+        let is_kept = matches!(fault, None | Some(MailFault::CutAfterEffect));
+        if is_kept {
+            let mail = SentMail { from: self.from.take().unwrap_or_default(), to: std::mem::take(&mut self.to), raw };
+            self.state.change(|state| state.sent.push(mail));
+        }
+        match fault {
+            Some(fault) => self.fail(fault).await,
+            None => self.say("250 kept").await.map(|()| true),
+        }
+    }
+}

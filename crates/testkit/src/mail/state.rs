@@ -1,0 +1,110 @@
+//! What both servers know.
+
+use std::collections::{BTreeSet, VecDeque};
+
+/// A mail in the mailbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredMail {
+    /// Its number.
+    pub uid: u32,
+    /// As it arrived.
+    pub raw: Vec<u8>,
+    /// `\Seen` and the like.
+    pub flags: BTreeSet<String>,
+    /// Where it was copied to.
+    pub copies: Vec<String>,
+}
+
+/// A mail that was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SentMail {
+    /// The sender as the server was told.
+    pub from: String,
+    /// To whom.
+    pub to: Vec<String>,
+    /// Header and body.
+    pub raw: String,
+}
+
+impl SentMail {
+    /// The value of a header, unfolded; empty when it is not there.
+    #[must_use]
+    pub fn header(&self, name: &str) -> String {
+        let head = self.raw.split("\r\n\r\n").next().unwrap_or_default().replace("\r\n ", " ").replace("\r\n\t", " ");
+        let lines = head.lines().filter_map(|line| line.split_once(": "));
+        lines.filter(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned()).collect()
+    }
+}
+
+/// What goes wrong with one command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MailFault {
+    /// It is never answered.
+    Stall,
+    /// The connection ends instead.
+    Cut,
+    /// It is carried out, and then the connection ends.
+    CutAfterEffect,
+    /// This is sent in place of the answer; `{tag}` is the tag of an IMAP command.
+    Answer(String),
+}
+
+/// The state of both servers.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) password: String,
+    pub(super) has_idle: bool,
+    pub(super) keeps_keywords: bool,
+    pub(super) uid_validity: u32,
+    next_uid: u32,
+    pub(super) mails: Vec<StoredMail>,
+    pub(super) sent: Vec<SentMail>,
+    pub(super) commands: Vec<String>,
+    pub(super) violations: Vec<String>,
+    pub(super) faults: VecDeque<(String, MailFault)>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            password: super::PASSWORD.to_owned(),
+            has_idle: true,
+            keeps_keywords: true,
+            uid_validity: 1,
+            next_uid: 1,
+            mails: Vec::new(),
+            sent: Vec::new(),
+            commands: Vec::new(),
+            violations: Vec::new(),
+            faults: VecDeque::new(),
+        }
+    }
+}
+
+impl State {
+    pub(super) fn push(&mut self, raw: Vec<u8>) -> u32 {
+        let uid = self.next_uid;
+        self.next_uid += 1;
+        self.mails.push(StoredMail { uid, raw, flags: BTreeSet::new(), copies: Vec::new() });
+        uid
+    }
+
+    pub(super) fn renumber(&mut self) {
+        self.uid_validity += 1;
+        for mail in &mut self.mails {
+            mail.uid += 1000;
+        }
+        self.next_uid += 1000;
+    }
+
+    pub(super) fn has_flag(&self, uid: u32, flag: &str) -> bool {
+        self.mails.iter().any(|mail| mail.uid == uid && mail.flags.contains(flag))
+    }
+
+    /// Notes a command and tells what goes wrong with it.
+    pub(super) fn begin(&mut self, command: &str) -> Option<MailFault> {
+        self.commands.push(command.to_owned());
+        let place = self.faults.iter().position(|(name, _)| name == command)?;
+        self.faults.remove(place).map(|(_, fault)| fault)
+    }
+}
