@@ -63,6 +63,8 @@ pub struct ChannelManagerParts {
     pub transcriber: Option<Arc<dyn Transcriber>>,
     /// The slash commands that platforms show in their menus.
     pub commands: Arc<[CommandInfo]>,
+    /// Where their health is shown.
+    pub health: Health,
     /// Fires when everything has to stop at once.
     pub cancel: CancellationToken,
     /// Where tasks are spawned.
@@ -125,7 +127,7 @@ impl ChannelManager {
                 commands: Arc::clone(&parts.commands),
                 tasks: parts.tasks.clone(),
             },
-            health: Health::default(),
+            health: parts.health.clone(),
             running: Mutex::default(),
             names: watch::channel(names.into_iter().chain(refused).collect()).0,
             intake_closed: parts.cancel.child_token(),

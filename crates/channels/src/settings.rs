@@ -114,15 +114,21 @@ impl AllowFrom {
         self.contains("*") || self.contains(id)
     }
 
-    /// Whether a sender is on the list.
+    /// Whether a sender is on the list, or everybody is.
+    #[must_use]
+    pub fn allows(&self, sender: &str) -> bool {
+        self.contains("*") || self.lists(sender)
+    }
+
+    /// Whether the list has a sender.
     ///
     /// Ids are compared as they are. An id of the shape `digits|name` is two names of one person,
     /// a platform's number and a user name: either may be listed. No other shape is taken apart.
     #[must_use]
-    pub fn allows(&self, sender: &str) -> bool {
+    pub fn lists(&self, sender: &str) -> bool {
         let Self::Listed(ids) = self else { return false };
-        if ids.contains("*") || ids.contains(sender) {
-            return true;
+        if ids.contains(sender) {
+            return sender != "*";
         }
         let Some((number, name)) = sender.split_once('|') else { return false };
         let well_formed =

@@ -1,7 +1,9 @@
 //! The manager with a channel that records, on the in-process bus and paused time.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "tests stop at the first surprise")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests stop at the first surprise")]
 
+#[path = "manager/pairing.rs"]
+mod pairing;
 #[path = "manager/supervision.rs"]
 mod supervision;
 
@@ -14,8 +16,8 @@ use nanobot_channel::{
     OutboundKind, OutboundMessage, TextStyle,
 };
 use nanobot_channels::{
-    AccessRules, AllowFrom, ChannelManager, ChannelManagerParts, ChannelSettings, DeliverySettings, HealthState,
-    ManagedChannel, MediaSettings, Stickers, UncertainPolicy,
+    AccessRules, AllowFrom, ChannelManager, ChannelManagerParts, ChannelSettings, DeliverySettings, Health,
+    HealthState, ManagedChannel, MediaSettings, Stickers, UncertainPolicy,
 };
 use nanobot_testkit::RecordingChannel;
 use nanobot_testkit::channel::SendFault;
@@ -61,6 +63,7 @@ fn start_with(bus: MemoryBus, channels: Vec<RecordingChannel>, stickers: Sticker
         stickers,
         transcriber: None,
         commands: Arc::default(),
+        health: Health::default(),
         cancel: CancellationToken::new(),
         tasks: TaskTracker::new(),
     })

@@ -8,7 +8,7 @@ use nanobot_channel::{
 };
 use nanobot_channel_websocket::{WebSocketChannel, WebSocketConfig, WebSocketFactory};
 use nanobot_channels::{
-    AccessRules, AllowFrom, ChannelManager, ChannelManagerParts, ChannelSettings, DeliverySettings, HealthState,
+    AccessRules, AllowFrom, ChannelManager, ChannelManagerParts, ChannelSettings, DeliverySettings, Health, HealthState,
     ManagedChannel, MediaSettings, Stickers,
 };
 use nanobot_testkit::{TestkitError, WAIT_LIMIT, WebSocketClient};
@@ -47,6 +47,7 @@ fn gateway_on(bus: MemoryBus, config: WebSocketConfig) -> Gateway {
         stickers: Stickers::in_folder("unused"),
         transcriber: None,
         commands: Arc::default(),
+        health: Health::default(),
         cancel: CancellationToken::new(),
         tasks: TaskTracker::new(),
     })
@@ -261,6 +262,7 @@ async fn stopping_says_goodbye_and_a_taken_port_is_reported() {
         stickers: Stickers::in_folder("unused"),
         transcriber: None,
         commands: Arc::default(),
+        health: Health::default(),
         cancel: CancellationToken::new(),
         tasks: TaskTracker::new(),
     })

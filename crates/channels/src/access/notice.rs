@@ -33,6 +33,14 @@ pub struct AccessNotice {
     pub remedy: &'static str,
 }
 
+impl AccessNotice {
+    /// Whether it matters much.
+    #[must_use]
+    pub fn is_warning(&self) -> bool {
+        self.weight == Weight::Warning
+    }
+}
+
 impl fmt::Display for AccessNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}. {}.", self.key, self.what, self.remedy)

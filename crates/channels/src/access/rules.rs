@@ -104,6 +104,12 @@ impl AccessRules {
         Self { allow_from, ..Self::default() }
     }
 
+    /// Whether a list of people names somebody; everybody (`*`) is nobody in particular.
+    #[must_use]
+    pub fn names(&self, sender: &SenderId) -> bool {
+        [&self.allow_from, &self.direct.allow_from].into_iter().any(|list| list.lists(sender.as_str()))
+    }
+
     /// Judges a message of somebody who was approved, or was not.
     #[must_use]
     pub fn judge(&self, sender: &SenderId, chat: &ChatId, arrival: &Arrival, approved: bool) -> Verdict {

@@ -54,6 +54,7 @@ pub struct Person {
     /// Of which channel.
     pub channel: ChannelName,
     /// By which id.
+    #[serde(rename = "sender_id")]
     pub sender: SenderId,
 }
 
