@@ -7,6 +7,7 @@ use nanobot_agent_core::{
     Agent, AgentParts, AgentSettings, MessageTool, Outbox, SpawnTool, Spawner, SubagentSettings, Subagents, TurnOptions,
 };
 use nanobot_bus::EventFeed;
+use nanobot_channels::PairingStore;
 use nanobot_config::Config;
 use nanobot_context::{ContextBuilder, ContextSettings, PromptStore, Purpose, sync_templates};
 use nanobot_guard::{CREDENTIAL_PATHS, PathPolicy, PathRules};
@@ -183,7 +184,9 @@ impl Tools {
 fn path_rules(config: &Config, tools: &ToolsConfig, workspace: &Path) -> Result<PathRules, RuntimeError> {
     let paths = config.paths();
     let skills = skills(config)?;
-    let mut secret_paths = vec![paths.config_file.clone(), paths.state_db.clone(), control_socket(config)];
+    // Its codes let people in.
+    let pairing = PairingStore::in_folder(&paths.data_dir).path().to_owned();
+    let mut secret_paths = vec![paths.config_file.clone(), paths.state_db.clone(), control_socket(config), pairing];
     secret_paths.extend(CREDENTIAL_PATHS.map(PathBuf::from));
     secret_paths.extend(recollection::private_paths(config)?);
     let mut read_only_roots = skills::read_only(&skills);

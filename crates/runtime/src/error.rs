@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use nanobot_agent_core::{AgentError, DuplicateCommand};
 use nanobot_bus::BusError;
-use nanobot_channels::ChannelsError;
+use nanobot_channel::ChannelName;
+use nanobot_channels::{ChannelsError, PairingError};
 use nanobot_config::ConfigError;
 use nanobot_context::ContextError;
 use nanobot_control::ControlError;
@@ -64,6 +65,17 @@ pub enum RuntimeError {
     /// The channels are configured wrongly.
     #[error(transparent)]
     Channels(#[from] ChannelsError),
+    /// Who was approved cannot be told or changed.
+    #[error(transparent)]
+    Pairing(#[from] PairingError),
+    /// The configuration has no such channel.
+    #[error("no channel called `{name}` is configured; there are: {known}")]
+    NoChannel {
+        /// The name.
+        name: ChannelName,
+        /// Those there are.
+        known: String,
+    },
     /// The health endpoint cannot listen.
     #[error(transparent)]
     Server(#[from] ServerError),
@@ -111,6 +123,9 @@ impl RuntimeError {
             }
             Self::State(_) => Some("Check the permissions and the free space of the folder it names.".to_owned()),
             Self::Channels(_) => Some("`nanobot config explain channels` shows what is set and where.".to_owned()),
+            Self::NoChannel { name, .. } => {
+                Some(format!("`nanobot channels login {name}` sets one up where the platform is known."))
+            }
             Self::Agent(_) => Some(
                 "Check the permissions and the free space of the workspace; `nanobot status` shows where it is."
                     .to_owned(),
@@ -122,6 +137,10 @@ impl RuntimeError {
             Self::Ledger(_) => {
                 Some("Check the free space of the folder that holds state.db, and try again.".to_owned())
             }
+            Self::Pairing(PairingError::UnknownCode) => {
+                Some("`nanobot pairing list` shows who waits; they get a new code when they write again.".to_owned())
+            }
+            Self::Pairing(_) => Some("Look at that file, and at its permissions.".to_owned()),
             Self::Zone(_) => Some("Write an IANA name, such as Europe/Paris.".to_owned()),
             Self::Proxy(_) | Self::Context(_) | Self::Tools(_) | Self::Commands(_) | Self::Server(_) => None,
         }
@@ -139,7 +158,8 @@ impl RuntimeError {
             | Self::Proxy(_)
             | Self::Zone(_)
             | Self::Tools(_)
-            | Self::Channels(_) => 2,
+            | Self::Channels(_)
+            | Self::NoChannel { .. } => 2,
             _ => 1,
         }
     }

@@ -1,0 +1,88 @@
+//! `nanobot pairing`: who waits to be let in and who was, letting in, taking back. Works beside a
+//! gateway, which looks at the same file for every stranger.
+
+use std::process::ExitCode;
+
+use chrono::{DateTime, Utc};
+use nanobot_runtime::{HomeAccess, LoadOptions, Pairings, Person, RuntimeError, load};
+
+use crate::arguments::PairingCommand;
+use crate::failure::Failure;
+use crate::output::{self, harmless};
+
+/// Does one thing about people who want in.
+///
+/// # Errors
+/// When nobody waits with a code, or the file cannot be used.
+pub(crate) fn pairing(options: &LoadOptions, command: PairingCommand) -> Result<ExitCode, Failure> {
+    let access = HomeAccess::of(&load(options)?)?;
+    let (store, now) = (access.pairing(), Utc::now());
+    let text = match command {
+        PairingCommand::List { json } => {
+            let pairings = store.list(now).map_err(RuntimeError::from)?;
+            if json { as_json(&pairings)? } else { listed(&pairings, now) }
+        }
+        PairingCommand::Approve { code } => {
+            let person = store.approve(&code, None, now).map_err(RuntimeError::from)?;
+            approved(&access, &person)?
+        }
+        PairingCommand::Deny { code } => {
+            let person = store.deny(&code, None, now).map_err(RuntimeError::from)?;
+            format!("{} is not let in.\n", named(&person))
+        }
+        PairingCommand::Revoke { channel, id } => {
+            let person = Person { channel: channel.into(), sender: id.into() };
+            let was_approved = store.revoke(&person).map_err(RuntimeError::from)?;
+            revoked(&access, &person, was_approved)?
+        }
+    };
+    output::write(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn approved(access: &HomeAccess, person: &Person) -> Result<String, Failure> {
+    let name = named(person);
+    Ok(match access.is_let_in(person, true)? {
+        Some(true) => format!("{name} is let in from now on.\n"),
+        Some(false) => format!(
+            "{name} is approved, but channels.{} still keeps them out: see its allowFrom and dm.\n",
+            harmless(person.channel.as_str())
+        ),
+        None => format!("{name} is approved; there is no such channel in the configuration.\n"),
+    })
+}
+
+fn revoked(access: &HomeAccess, person: &Person, was_approved: bool) -> Result<String, Failure> {
+    let name = named(person);
+    if access.is_let_in(person, false)? == Some(true) {
+        let channel = harmless(person.channel.as_str());
+        return Ok(format!("{name} is let in by channels.{channel} itself: change its allowFrom or dm.\n"));
+    }
+    if was_approved {
+        return Ok(format!("{name} is not let in any more.\n"));
+    }
+    Err(Failure::new(format!("{name} was not approved"), "`nanobot pairing list` shows who was."))
+}
+
+fn named(person: &Person) -> String {
+    format!("{} on {}", harmless(person.sender.as_str()), harmless(person.channel.as_str()))
+}
+
+fn as_json(pairings: &Pairings) -> Result<String, Failure> {
+    Ok(serde_json::to_string_pretty(pairings).map_err(std::io::Error::from)? + "\n")
+}
+
+fn listed(pairings: &Pairings, now: DateTime<Utc>) -> String {
+    if pairings.pending.is_empty() && pairings.approved.is_empty() {
+        return "Nobody waits, and nobody was approved.\n".to_owned();
+    }
+    let mut text = String::new();
+    for pending in &pairings.pending {
+        let minutes = (pending.expires_at - now).num_seconds().max(0).div_euclid(60) + 1;
+        text.push_str(&format!("{}  waits: {} (at most {minutes} min more)\n", pending.code, named(&pending.person)));
+    }
+    for person in &pairings.approved {
+        text.push_str(&format!("approved   {}\n", named(person)));
+    }
+    text
+}

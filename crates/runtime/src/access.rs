@@ -1,0 +1,81 @@
+//! Who may talk to the assistant, as the configuration and the file of paired people have it.
+
+use std::collections::BTreeMap;
+
+use nanobot_channel::{Arrival, ChannelName, ChatId, SenderId};
+use nanobot_channels::{AccessNotice, AccessRules, PairingStore, Person, Verdict};
+use nanobot_config::{Config, Loader};
+
+use crate::RuntimeError;
+use crate::channels::wanted;
+use crate::load::schema;
+
+/// Access to a home's assistant, always as it is written now.
+#[derive(Clone, Debug)]
+pub struct HomeAccess {
+    store: PairingStore,
+    loader: Loader,
+}
+
+impl HomeAccess {
+    /// Access as `config` has it, and as its file will have it.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Config`].
+    pub fn of(config: &Config) -> Result<Self, RuntimeError> {
+        let store = PairingStore::in_folder(&config.paths().data_dir);
+        Ok(Self { store, loader: config.loader(schema()?) })
+    }
+
+    /// Who was approved, and who waits for it. Its methods block.
+    #[must_use]
+    pub fn pairing(&self) -> &PairingStore {
+        &self.store
+    }
+
+    /// The rules of every channel that can be used, by name. Reads the configuration again.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Config`].
+    pub fn rules(&self) -> Result<BTreeMap<ChannelName, AccessRules>, RuntimeError> {
+        rules_of(&self.loader.clone().load()?)
+    }
+
+    /// Whether the rules let somebody write in a direct chat who was approved, or was not; `None`
+    /// where they have no such channel.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Config`].
+    pub fn is_let_in(&self, person: &Person, approved: bool) -> Result<Option<bool>, RuntimeError> {
+        let chat = ChatId::from(person.sender.as_str());
+        let rules = self.rules()?;
+        let verdict = |rules: &AccessRules| rules.judge(&person.sender, &chat, &Arrival::direct(), approved);
+        Ok(rules.get(&person.channel).map(|rules| verdict(rules) == Verdict::Allowed))
+    }
+
+    /// Whether somebody may say who else is let in: the rules know who they are and let them in. Who
+    /// is let in only as everybody is, may not.
+    pub(crate) fn may_approve(&self, channel: &ChannelName, sender: &SenderId) -> Result<bool, RuntimeError> {
+        let person = Person { channel: channel.clone(), sender: sender.clone() };
+        let is_approved = self.store.is_approved(channel, sender)?;
+        let is_named = self.rules()?.get(channel).is_some_and(|rules| rules.names(sender));
+        Ok((is_approved || is_named) && self.is_let_in(&person, is_approved)? == Some(true))
+    }
+}
+
+/// What is worth saying about who may talk on the enabled channels of a configuration, above all where
+/// the same words meant something else in the Python program.
+///
+/// # Errors
+/// [`RuntimeError::Config`].
+pub fn access_notices(config: &Config) -> Result<Vec<AccessNotice>, RuntimeError> {
+    let enabled = wanted(config)?.into_iter().filter(|channel| channel.is_enabled);
+    let settings = enabled.filter_map(|channel| channel.settings().ok().map(|settings| (channel.name, settings)));
+    Ok(settings.flat_map(|(name, settings)| settings.access.notices(&name)).collect())
+}
+
+fn rules_of(config: &Config) -> Result<BTreeMap<ChannelName, AccessRules>, RuntimeError> {
+    let settings = wanted(config)?.into_iter();
+    let settings = settings.filter_map(|channel| channel.settings().ok().map(|settings| (channel.name, settings)));
+    Ok(settings.map(|(name, settings)| (name, settings.access)).collect())
+}
