@@ -10,6 +10,7 @@
 
 mod address;
 mod build;
+mod depth;
 mod discord;
 mod document;
 mod email;

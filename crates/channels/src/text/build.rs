@@ -9,6 +9,7 @@ use std::mem::discriminant;
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 use super::address;
+use super::depth;
 use super::document::{Document, Links, Mark, Span};
 use super::flank;
 use super::table::Table;
@@ -74,7 +75,7 @@ impl Builder {
     /// Reads all of `markdown`.
     pub(super) fn read(mut self, markdown: &str) -> Document {
         let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-        for event in Parser::new_ext(&flank::ease(markdown), options) {
+        for event in Parser::new_ext(&flank::ease(&depth::bound(markdown)), options) {
             self.event(event);
         }
         // Marks are closed inner first; renderers want the outer first.

@@ -15,7 +15,7 @@ use super::document::{Document, Links, Mark};
 use super::lines::{self, Line, Markup, Stretch};
 use super::slice::slice;
 use super::telegram::{attribute, escape};
-use super::{RenderedPart, flank};
+use super::{RenderedPart, depth, flank};
 
 /// The addresses that become links.
 const SCHEMES: &[&str] = &["http://", "https://", "mailto:"];
@@ -39,7 +39,7 @@ pub(super) fn render(markdown: &str) -> Vec<RenderedPart> {
     }
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut writer = Writer::default();
-    for event in Parser::new_ext(&flank::ease(markdown), options) {
+    for event in Parser::new_ext(&flank::ease(&depth::bound(markdown)), options) {
         writer.event(event);
     }
     vec![RenderedPart { text: format!("<div style=\"{BODY}\">\n{}</div>", writer.html), plain }]

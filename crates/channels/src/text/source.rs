@@ -9,13 +9,15 @@ use nanobot_channel::Measure;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 use super::RenderedPart;
+use super::depth;
 use super::price::Prices;
 use super::slice::slice;
 use super::split::{Flow, Verbatim, split};
 
 /// Cuts `markdown` into parts of at most `limit`, everything counted.
 pub(super) fn render(markdown: &str, measure: Measure, limit: usize) -> Vec<RenderedPart> {
-    let markdown = markdown.trim_end();
+    let bounded = depth::bound(markdown.trim_end());
+    let markdown = &*bounded;
     let flow = flow(markdown, measure, limit);
     split(&flow, measure, limit)
         .into_iter()

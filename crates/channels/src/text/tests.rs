@@ -3,6 +3,7 @@
 mod checks;
 mod dialects;
 mod general;
+mod hostile;
 mod properties;
 
 use nanobot_channel::{Dialect, Measure, TextStyle};
