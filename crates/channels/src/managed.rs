@@ -56,6 +56,12 @@ impl ManagedChannel {
         Self { claim: Some(lock), ..self }
     }
 
+    /// The channel by itself.
+    #[must_use]
+    pub fn channel(&self) -> &Arc<dyn Channel> {
+        &self.channel
+    }
+
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &ChannelName {

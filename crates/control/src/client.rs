@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nanobot_bus::{BusError, Ledger, LedgerEntry, LedgerFilter, Queue};
-use nanobot_types::TraceId;
+use nanobot_types::{ChannelName, ChatId, TraceId};
 use tokio::io::{ReadHalf, WriteHalf};
 
 use crate::frame::ANSWER_LIMIT;
 use crate::lines::{self, LineReader};
 use crate::socket::{Stream, connect};
 use crate::terminals::said;
-use crate::{About, Answer, ControlError, CutError, Cuts, Request, TerminalEvent};
+use crate::{About, Answer, ChannelState, ControlError, CutError, Cuts, Request, TerminalEvent};
 
 /// How long a gateway may take to introduce itself.
 const INTRODUCTION: Duration = Duration::from_secs(2);
@@ -81,6 +81,49 @@ impl ControlClient {
         Ok(Conversation { line: Line::open(&self.path).await?, session: session.into() })
     }
 
+    /// How the gateway's channels are, in the order of their names.
+    ///
+    /// # Errors
+    /// [`ControlError::Broken`], also where the gateway is too old to know.
+    pub async fn channels(&self) -> Result<Vec<ChannelState>, ControlError> {
+        let mut line = Line::open(&self.path).await?;
+        line.ask(&Request::Channels).await?;
+        match line.next().await? {
+            Answer::Channels { channels } => Ok(channels),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Tells the gateway to end in order, to begin again if that is wanted. It ends later, when its
+    /// turns have had their grace.
+    ///
+    /// # Errors
+    /// [`ControlError::Broken`], also where the gateway is too old to know.
+    pub async fn end(&self, again: bool) -> Result<(), ControlError> {
+        let mut line = Line::open(&self.path).await?;
+        line.ask(&Request::End { again }).await?;
+        match line.next().await? {
+            Answer::Done => Ok(()),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Sends a message by one of the gateway's channels, and says where it stands once it is
+    /// settled, or after half a minute.
+    ///
+    /// # Errors
+    /// [`BusError::Unknown`] for a channel that the gateway does not run, [`BusError::Store`].
+    pub async fn test_channel(
+        &self,
+        channel: &ChannelName,
+        chat: &ChatId,
+        text: String,
+    ) -> Result<LedgerEntry, BusError> {
+        let request = Request::ChannelTest { channel: channel.clone(), chat: chat.clone(), text };
+        let entries = self.request("send a test message", &request).await?;
+        entries.into_iter().next().ok_or_else(|| BusError::Unknown { id: channel.to_string() })
+    }
+
     async fn request(&self, action: &'static str, request: &Request) -> Result<Vec<LedgerEntry>, BusError> {
         let broken = |error: ControlError| BusError::Store { action, source: Box::new(error) };
         let mut line = Line::open(&self.path).await.map_err(broken)?;
@@ -90,7 +133,7 @@ impl ControlClient {
             match line.next().await.map_err(broken)? {
                 Answer::Entry(entry) => {
                     entries.push(*entry);
-                    if let Request::InboxShow { .. } = request {
+                    if let Request::InboxShow { .. } | Request::ChannelTest { .. } = request {
                         return Ok(entries);
                     }
                 }

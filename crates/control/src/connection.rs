@@ -6,12 +6,16 @@
 use std::io;
 use std::sync::Arc;
 
-use nanobot_bus::BusError;
-use nanobot_types::MessageId;
+use nanobot_bus::{BusError, LedgerEntry};
+use nanobot_types::{
+    ChannelName, ChatId, InboundMessage, MessageId, OutboundKey, OutboundKind, OutboundMessage, TraceId,
+};
 use tokio::io::AsyncWrite;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
+use crate::channels;
 use crate::frame::REQUEST_LIMIT;
 use crate::lines::{self, LineReader};
 use crate::server::Shared;
@@ -104,12 +108,37 @@ impl Connection {
             Request::SessionRewind { session, to } => {
                 self.shared.parts.cuts.rewind(&session, to).await.map_or_else(Answer::NotCut, |()| Answer::Done)
             }
+            Request::Channels => Answer::Channels { channels: self.shared.parts.channels.states() },
+            Request::ChannelTest { channel, chat, text } => match self.test(channel, chat, text).await {
+                Ok(entry) => Answer::Entry(Box::new(entry)),
+                Err(error) => failed(error),
+            },
+            Request::End { again } => {
+                let ending = &self.shared.parts.ending;
+                if again {
+                    ending.restart.cancel()
+                } else {
+                    ending.stop.cancel()
+                }
+                Answer::Done
+            }
             Request::Say { session, text, id } => match self.say(session, &text, id).await {
                 Ok(()) => return Ok(()),
                 Err(error) => refused(&error),
             },
         };
         lines::write(writer, &answer).await
+    }
+
+    async fn test(&self, channel: ChannelName, chat: ChatId, text: String) -> Result<LedgerEntry, BusError> {
+        let parts = &self.shared.parts;
+        if !parts.channels.states().iter().any(|state| state.name == channel) {
+            return Err(BusError::Unknown { id: channel.to_string() });
+        }
+        let place = InboundMessage { chat_id: chat, channel, ..InboundMessage::text("", "", "", "") };
+        let key = OutboundKey { turn: TraceId::from(format!("test {}", Uuid::new_v4())), position: 0 };
+        let message = OutboundMessage::in_reply_to(&place, key, OutboundKind::Notice, text);
+        channels::send_and_watch(&*parts.bus, &*parts.ledger, message).await
     }
 
     async fn say(&mut self, session: String, text: &str, id: Option<MessageId>) -> Result<(), BusError> {

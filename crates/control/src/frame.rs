@@ -7,10 +7,10 @@
 use std::path::PathBuf;
 
 use nanobot_bus::{EntryState, LedgerEntry, LedgerFilter, Queue};
-use nanobot_types::{MessageId, OutboundKind, OutboundMessage, TraceId};
+use nanobot_types::{ChannelName, ChatId, MessageId, OutboundKind, OutboundMessage, Timestamp, TraceId};
 use serde::{Deserialize, Serialize};
 
-use crate::CutError;
+use crate::{ChannelState, CutError};
 
 /// The longest line of a client, in bytes.
 pub(crate) const REQUEST_LIMIT: usize = 1 << 20;
@@ -63,6 +63,22 @@ pub enum Request {
         /// The last message that stands.
         to: u64,
     },
+    /// How are the channels? Answered by [`Answer::Channels`].
+    Channels,
+    /// Sends a message by a channel, and waits for what comes of it: [`Answer::Entry`].
+    ChannelTest {
+        /// The channel.
+        channel: ChannelName,
+        /// The chat.
+        chat: ChatId,
+        /// What to say there.
+        text: String,
+    },
+    /// Ends the gateway in order: [`Answer::Done`] before it does.
+    End {
+        /// It begins again.
+        again: bool,
+    },
     /// Says something in a session. No answer of its own unless it is refused; from now on this
     /// connection gets the session's events.
     Say {
@@ -83,6 +99,11 @@ pub enum Request {
 pub enum Answer {
     /// Who is there.
     Pong(About),
+    /// How the channels are.
+    Channels {
+        /// All of them, in the order of their names.
+        channels: Vec<ChannelState>,
+    },
     /// A ledger entry.
     Entry(Box<LedgerEntry>),
     /// It is done, or the list is at its end.
@@ -134,6 +155,9 @@ pub struct About {
     pub model: String,
     /// The workspace it works in.
     pub workspace: PathBuf,
+    /// When it began, where it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
 }
 
 /// Something to show at a terminal.
@@ -193,6 +217,7 @@ mod tests {
     fn lines_are_what_third_parties_write() {
         let table = [
             (r#"{"request":"ping"}"#, Request::Ping),
+            (r#"{"request":"channels"}"#, Request::Channels),
             (
                 r#"{"request":"inbox_list","queue":"outbound","filter":"failed","limit":5}"#,
                 Request::InboxList { queue: Queue::Outbound, filter: LedgerFilter::Failed, limit: 5 },

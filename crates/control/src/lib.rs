@@ -10,6 +10,7 @@
 //! Where there are no Unix sockets, [`ControlServer::bind`] and [`ControlClient::reach`] say so,
 //! and commands work on the files. It takes no home and reads no configuration.
 
+mod channels;
 mod client;
 mod connection;
 mod cuts;
@@ -23,9 +24,10 @@ mod terminals;
 /// The socket's name in the folder of a home's data.
 pub const SOCKET: &str = "gateway.sock";
 
+pub use channels::{ChannelState, Channels};
 pub use client::{ControlClient, Conversation, Told};
 pub use cuts::{CutError, Cuts};
 pub use error::ControlError;
 pub use frame::{About, Answer, Request, TerminalEvent};
-pub use server::{ControlParts, ControlServer, RunningControl};
+pub use server::{ControlParts, ControlServer, Ending, RunningControl};
 pub use terminals::{TERMINAL_CHANNEL, said};

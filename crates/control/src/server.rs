@@ -13,7 +13,7 @@ use tokio_util::task::TaskTracker;
 use crate::connection::Connection;
 use crate::socket::Listener;
 use crate::terminals::Terminals;
-use crate::{About, ControlError, Cuts, TERMINAL_CHANNEL};
+use crate::{About, Channels, ControlError, Cuts, TERMINAL_CHANNEL};
 
 /// How many clients may be connected.
 const CLIENTS: usize = 64;
@@ -27,12 +27,25 @@ pub struct ControlParts {
     pub bus: Arc<dyn Bus>,
     /// What `inbox` requests see.
     pub ledger: Arc<dyn Ledger>,
+    /// Who knows how channels are.
+    pub channels: Arc<dyn Channels>,
     /// Who cuts conversations.
     pub cuts: Arc<dyn Cuts>,
     /// Tells when turns end.
     pub events: EventFeed,
+    /// How it is ended.
+    pub ending: Ending,
     /// Who this is.
     pub about: About,
+}
+
+/// How a gateway is told to end.
+#[derive(Clone, Debug)]
+pub struct Ending {
+    /// For good.
+    pub stop: CancellationToken,
+    /// To begin again.
+    pub restart: CancellationToken,
 }
 
 /// A socket that nobody is served on yet. The file goes when this goes.

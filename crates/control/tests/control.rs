@@ -11,7 +11,8 @@ use nanobot_bus::{
     Bus as _, BusError, EntryState, EventFeed, Ledger as _, LedgerFilter, MemoryBus, Queue, Settle, Subscription,
 };
 use nanobot_control::{
-    About, ControlClient, ControlError, ControlParts, ControlServer, Conversation, CutError, Cuts, TerminalEvent, Told,
+    About, ChannelState, Channels, ControlClient, ControlError, ControlParts, ControlServer, Conversation, CutError,
+    Cuts, Ending, TerminalEvent, Told,
 };
 use nanobot_types::{Event, InboundMessage, OutboundKey, OutboundKind, OutboundMessage, StreamId};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -27,6 +28,7 @@ struct Gateway {
     tasks: TaskTracker,
     closing: CancellationToken,
     end: CancellationToken,
+    ending: Ending,
 }
 
 /// Knows two sessions: one to copy and one where a turn is at work.
@@ -51,13 +53,36 @@ impl Cuts for Scissors {
     }
 }
 
+/// Knows two channels, of which one is not well.
+#[derive(Debug)]
+struct TwoChannels;
+
+impl Channels for TwoChannels {
+    fn states(&self) -> Vec<ChannelState> {
+        let since = chrono::DateTime::parse_from_rfc3339("2026-01-02T03:04:05Z").unwrap();
+        let state = |name: &str, state: &str, why: Option<&str>, since| ChannelState {
+            name: name.into(),
+            state: state.to_owned(),
+            why: why.map(str::to_owned),
+            since,
+        };
+        vec![state("mail", "degraded", Some("no route"), Some(since)), state("telegram", "running", None, None)]
+    }
+}
+
 /// A folder whose path leaves room for sockets that these tests make and reach by themselves.
 fn short_folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/tmp").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
 fn about() -> About {
-    About { version: "1".to_owned(), pid: 42, model: "a model".to_owned(), workspace: PathBuf::from("/w") }
+    About {
+        version: "1".to_owned(),
+        pid: 42,
+        model: "a model".to_owned(),
+        workspace: PathBuf::from("/w"),
+        started_at: None,
+    }
 }
 
 impl Gateway {
@@ -66,17 +91,20 @@ impl Gateway {
         let (bus, events) = (MemoryBus::new(), EventFeed::new());
         let inbound = bus.inbound().await.unwrap();
         let (closing, end) = (CancellationToken::new(), CancellationToken::new());
+        let ending = Ending { stop: CancellationToken::new(), restart: CancellationToken::new() };
         let parts = ControlParts {
             bus: Arc::new(bus.clone()),
             ledger: Arc::new(bus.clone()),
+            channels: Arc::new(TwoChannels),
             cuts: Arc::new(Scissors),
             events: events.clone(),
+            ending: ending.clone(),
             about: about(),
         };
         let server = ControlServer::bind(&home.path().join("gateway.sock")).await.unwrap();
         let tasks = TaskTracker::new();
         tasks.spawn(server.prepare(parts, closing.clone()).await.unwrap().run(end.clone()));
-        Self { home, bus, inbound, events, tasks, closing, end }
+        Self { home, bus, inbound, events, tasks, closing, end, ending }
     }
 
     fn socket(&self) -> PathBuf {
@@ -189,6 +217,40 @@ async fn a_terminal_that_goes_before_its_reply_stops_the_turn() {
     let _conversation = say(&client, "cli:direct", "next").await;
     assert_eq!(gateway.heard().await.content, "next");
     gateway.stop().await;
+}
+
+#[tokio::test]
+async fn channels_are_known_and_tried_by_the_gateways_own_way() {
+    let gateway = Gateway::start().await;
+    let client = gateway.client().await;
+    assert_eq!(client.channels().await.unwrap(), TwoChannels.states());
+    let unknown = client.test_channel(&"slack".into(), &"7".into(), "hi".to_owned()).await;
+    assert!(matches!(unknown, Err(BusError::Unknown { id }) if id == "slack"));
+    let mut queue = gateway.bus.outbound(&"telegram".into()).await.unwrap();
+    for (outcome, state) in
+        [(Settle::Ack, EntryState::Sent), (Settle::Fail("no such chat".to_owned()), EntryState::Failed)]
+    {
+        let send = async {
+            let delivery = queue.next().await.unwrap();
+            assert_eq!((delivery.message.chat_id.as_str(), delivery.message.content.as_str()), ("7", "hi"));
+            delivery.settle(outcome).await.unwrap();
+        };
+        let (telegram, chat) = ("telegram".into(), "7".into());
+        let test = client.test_channel(&telegram, &chat, "hi".to_owned());
+        let (entry, ()) = tokio::join!(test, send);
+        assert_eq!(entry.unwrap().state, state);
+    }
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_gateway_is_told_to_end_and_to_begin_again() {
+    let gateway = Gateway::start().await;
+    let client = gateway.client().await;
+    client.end(true).await.unwrap();
+    assert_eq!((gateway.ending.restart.is_cancelled(), gateway.ending.stop.is_cancelled()), (true, false));
+    client.end(false).await.unwrap();
+    assert!(gateway.ending.stop.is_cancelled());
 }
 
 #[tokio::test]

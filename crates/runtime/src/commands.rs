@@ -6,18 +6,20 @@ use nanobot_agent_core::{Command, CommandTable};
 use nanobot_types::CommandInfo;
 
 use crate::RuntimeError;
+use crate::access::HomeAccess;
+use crate::pairing::{self, PairingCommand};
 use crate::restart::{self, Restart};
 
 /// All of them.
-pub(crate) fn table(restart: &Restart) -> Result<CommandTable, RuntimeError> {
-    let more: [Arc<dyn Command>; 1] = [Arc::new(restart.clone())];
+pub(crate) fn table(restart: &Restart, access: HomeAccess) -> Result<CommandTable, RuntimeError> {
+    let more: [Arc<dyn Command>; 2] = [Arc::new(PairingCommand { access }), Arc::new(restart.clone())];
     Ok(CommandTable::built_in().with(more)?)
 }
 
 /// What people are told about each of them, for help and completion at a terminal.
 #[must_use]
 pub fn command_infos() -> Vec<CommandInfo> {
-    CommandTable::built_in().infos().chain([restart::INFO]).collect()
+    CommandTable::built_in().infos().chain([pairing::INFO, restart::INFO]).collect()
 }
 
 /// Whether a line that a person typed is a command, known or not, and no message to the model.
@@ -28,11 +30,16 @@ pub fn is_command(line: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use nanobot_config::Environment;
+
     use super::*;
+    use crate::{LoadOptions, load_in};
 
     #[test]
     fn what_is_told_is_what_there_is() {
-        let table = table(&Restart::default()).unwrap();
+        let environment = Environment::new([], Some("/nowhere".into()), "/".into());
+        let config = load_in(environment, &LoadOptions::default()).unwrap();
+        let table = table(&Restart::default(), HomeAccess::of(&config).unwrap()).unwrap();
         assert_eq!(command_infos(), table.infos().collect::<Vec<_>>());
     }
 }

@@ -1,28 +1,26 @@
 //! The assistant in people's chats: bus, agent, channels, health endpoint.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nanobot_agent_core::{AgentError, AgentLoop, BusSpawner, LoopSettings, Outbox, Spawner};
 use nanobot_bus::{Bus, EventFeed, Ledger};
-use nanobot_channel::ChannelName;
-use nanobot_channels::{ChannelManager, ChannelManagerParts, Health, HealthState, MediaSettings, Stickers};
+use nanobot_channels::{AccessNotice, ChannelManager, ChannelManagerParts, Health, MediaSettings, Stickers};
 use nanobot_config::Config;
-use nanobot_control::{About, ControlParts, ControlServer, RunningControl};
-use nanobot_server::{ChannelHealth, HealthReport, HealthServer, HealthSource, ServerConfig};
+use nanobot_control::{About, ControlParts, ControlServer, Ending, RunningControl};
+use nanobot_server::{HealthServer, ServerConfig};
 use nanobot_session::SessionStore;
 use nanobot_state::{HomeLock, SqliteBus, StateDb};
-use nanobot_types::Timestamp;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::access::HomeAccess;
 use crate::assistant::Assistant;
-use crate::channels::{make_all, wanted};
+use crate::channels::{Following, make_all, wanted};
 use crate::cron::{JobRuns, Scheduling};
 use crate::cuts::AgentCuts;
-use crate::following::Following;
+use crate::health::GatewayHealth;
 use crate::heartbeat::{Heartbeat, SessionPlaces};
 use crate::keeping::Keeper;
 use crate::load::schema;
@@ -63,6 +61,7 @@ pub struct Gateway {
     stickers: Stickers,
     first_visit: Option<FirstVisit>,
     restart: Restart,
+    access: HomeAccess,
     data_dir: PathBuf,
     started: Instant,
     /// Given back last, when the socket is gone.
@@ -97,6 +96,7 @@ impl Gateway {
             pid: std::process::id(),
             model: assistant.model.to_string(),
             workspace: config.workspace()?,
+            started_at: Some(chrono::Local::now().fixed_offset()),
         };
         let control = listen(&control_socket(config)).await;
         let keeper = Keeper::new(config, bus.clone())?;
@@ -122,6 +122,7 @@ impl Gateway {
             stickers: Stickers::in_folder(config.workspace()?.join("stickers")),
             first_visit,
             restart: Restart::of_home(&config.paths().data_dir),
+            access: HomeAccess::of(config)?,
             data_dir: config.paths().data_dir.clone(),
             started,
             _lock: lock,
@@ -140,6 +141,9 @@ impl Gateway {
             Ok(_) => format!("Channel {name}: enabled"),
             Err(why) => format!("Channel {name}: failed ({why})"),
         }));
+        let made = self.following.channels().iter().filter_map(|(name, (_, made))| Some((name, made.as_ref().ok()?)));
+        let notices = made.flat_map(|(name, made)| made.settings.borrow().access.notices(name));
+        lines.extend(notices.filter(AccessNotice::is_warning).map(|notice| format!("Warning: {notice}")));
         if self.following.channels().is_empty() {
             lines.push("No channel is enabled: set channels.<name>.enabled to true in the configuration.".to_owned());
         }
@@ -169,14 +173,17 @@ impl Gateway {
         let ledger: Arc<dyn Ledger> = Arc::new(self.bus.clone());
         let tasks = TaskTracker::new();
         let end = CancellationToken::new();
+        let health = Arc::new(GatewayHealth { channels: Health::default(), started: self.started });
         let parts = ControlParts {
             bus: bus.clone(),
             ledger: ledger.clone(),
+            channels: health.clone(),
             cuts: Arc::new(AgentCuts { agent: self.assistant.agent.clone() }),
             events: self.events,
+            ending: Ending { stop: cancel.clone(), restart: self.restart.wanted().clone() },
             about: self.about,
         };
-        let commands = commands::table(&self.restart)?;
+        let commands = commands::table(&self.restart, self.access)?;
         restart::tell(&self.data_dir, &*bus).await;
         // Before the channels: what waits for terminals is nobody else's to look after.
         let control = prepare(self.control, parts, cancel.clone()).await;
@@ -190,6 +197,7 @@ impl Gateway {
             stickers: self.stickers,
             transcriber: None,
             commands: commands.infos().collect(),
+            health: health.channels.clone(),
             cancel: end.clone(),
             tasks: tasks.clone(),
         })?;
@@ -204,7 +212,6 @@ impl Gateway {
         if let Some(service) = self.scheduling.service(bus.clone(), Arc::new(self.bus.clone()), runs) {
             tasks.spawn(service.run(cancel.clone()));
         }
-        let health = Arc::new(GatewayHealth { channels: manager.health().clone(), started: self.started });
         let serving = tasks.spawn(self.server.serve(health, end.child_token()));
         let judge = Some(self.heartbeat.judge());
         let turns = AgentLoop::with_commands(
@@ -278,31 +285,4 @@ async fn end_with(
     let outcome = turns.await;
     cancel.cancel();
     outcome
-}
-
-struct GatewayHealth {
-    channels: Health,
-    started: Instant,
-}
-
-impl HealthSource for GatewayHealth {
-    fn health(&self) -> HealthReport {
-        let channels: BTreeMap<ChannelName, ChannelHealth> =
-            self.channels.snapshot().into_iter().map(|(name, state)| (name, shown(state))).collect();
-        HealthReport {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            uptime_s: self.started.elapsed().as_secs(),
-            channels,
-        }
-    }
-}
-
-fn shown(state: HealthState) -> ChannelHealth {
-    let (name, why, since): (&str, Option<String>, Option<Timestamp>) = match state {
-        HealthState::Starting => ("starting", None, None),
-        HealthState::Running => ("running", None, None),
-        HealthState::Degraded { why, since } => ("degraded", Some(why), Some(since)),
-        HealthState::Failed { why } => ("failed", Some(why), None),
-    };
-    ChannelHealth { state: name.to_owned(), why, since }
 }

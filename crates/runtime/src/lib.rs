@@ -4,6 +4,7 @@
 //! which part, which platforms and vendors there are. Binaries above it parse arguments and
 //! print; everything below it knows nothing of configuration files.
 
+mod access;
 mod assistant;
 mod audit;
 mod budget;
@@ -12,14 +13,15 @@ mod commands;
 mod cron;
 mod cuts;
 mod error;
-mod following;
 mod gateway;
+mod health;
 mod heartbeat;
 mod inbox;
 mod keeping;
 mod load;
 mod model;
 mod onboard;
+mod pairing;
 mod platforms;
 mod prompts;
 mod recollection;
@@ -33,8 +35,11 @@ mod terminal;
 mod visit;
 
 pub use self::cron::Scheduling;
+pub use access::{HomeAccess, access_notices};
+pub use channels::{ChannelLogin, ChannelReport, ChannelTest, Probed, TestOutcome, channels_status};
 pub use commands::{command_infos, is_command};
 pub use cuts::cuts;
+
 pub use error::RuntimeError;
 pub use gateway::{Ended, Gateway};
 pub use inbox::Inbox;
@@ -54,7 +59,11 @@ pub use visit::FirstVisit;
 
 pub use nanobot_agent_core::{Bundle, Redactor, TurnChoice, TurnReplay, is_subagent_session, replay_session};
 pub use nanobot_bus as bus;
-pub use nanobot_control::{CutError, Cuts, TerminalEvent};
+pub use nanobot_channel::Credential;
+pub use nanobot_channels::{
+    AccessNotice, AccessRules, PairingError, PairingStore, Pairings, PendingPairing, Person, Weight,
+};
+pub use nanobot_control::{About, ChannelState, CutError, Cuts, TerminalEvent};
 pub use nanobot_cron as jobs;
 pub use nanobot_memory as memory;
 pub use nanobot_session as session;

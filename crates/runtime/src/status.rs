@@ -9,8 +9,9 @@ use nanobot_control::{About, ControlClient};
 use nanobot_tools::ToolsConfig;
 use serde::Serialize;
 
+use crate::channels::reports;
 use crate::keeping::size_of;
-use crate::{Inbox, RuntimeError, control_socket, model, platforms, session_store};
+use crate::{ChannelReport, Inbox, RuntimeError, control_socket, model, session_store};
 
 /// More entries than this are not counted.
 const COUNTED: usize = 10_000;
@@ -35,6 +36,13 @@ pub struct GatewayStatus {
     pub model: String,
 }
 
+impl GatewayStatus {
+    fn of(gateway: &ControlClient) -> Self {
+        let About { version, pid, model, .. } = gateway.about().clone();
+        Self { pid, version, model }
+    }
+}
+
 /// A provider of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProviderStatus {
@@ -42,17 +50,6 @@ pub struct ProviderStatus {
     pub label: String,
     /// What is set: a key, an address, or nothing.
     pub state: String,
-}
-
-/// A channel of the configuration.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ChannelStatus {
-    /// Its name.
-    pub name: String,
-    /// It is switched on.
-    pub enabled: bool,
-    /// This build knows its platform.
-    pub known: bool,
 }
 
 /// How many messages stand in a way that somebody may want to look at. Counted up to 10,000.
@@ -94,7 +91,7 @@ pub struct Status {
     /// Providers with something set.
     pub providers: Vec<ProviderStatus>,
     /// Channels.
-    pub channels: Vec<ChannelStatus>,
+    pub channels: Vec<ChannelReport>,
     /// Sessions in the workspace.
     pub sessions: usize,
     /// Messages; `None` when the ledger does not answer.
@@ -115,6 +112,7 @@ impl Status {
         let config_file = config.paths().config_file.clone();
         let sessions = session_store(config)?.list().await.map(|list| list.len()).unwrap_or_default();
         let tools: ToolsConfig = config.section("tools")?;
+        let gateway = ControlClient::reach(&control_socket(config)).await.ok();
         let mut warnings: Vec<String> = config.findings().iter().map(ToString::to_string).collect();
         if !tools.restrict_to_workspace {
             warnings.push("tools.restrictToWorkspace is false: tools may read and write files everywhere".to_owned());
@@ -124,21 +122,15 @@ impl Status {
             config: Place { exists: config_file.exists(), path: config_file },
             workspace: Place { exists: workspace.exists(), path: workspace },
             model: model::describe(config)?,
-            gateway: gateway(config).await,
+            gateway: gateway.as_ref().map(GatewayStatus::of),
             providers: model::providers(config)?,
-            channels: channels(config)?,
+            channels: reports(config, gateway.as_ref(), false).await?,
             sessions,
             messages: count(config).await,
             storage: storage(config),
             warnings,
         })
     }
-}
-
-async fn gateway(config: &Config) -> Option<GatewayStatus> {
-    let client = ControlClient::reach(&control_socket(config)).await.ok()?;
-    let About { version, pid, model, .. } = client.about().clone();
-    Some(GatewayStatus { pid, version, model })
 }
 
 async fn count(config: &Config) -> Option<MessageCounts> {
@@ -178,19 +170,6 @@ fn amount(bytes: u64) -> String {
     format!("{}.{tenths} {name}", bytes / unit)
 }
 
-fn channels(config: &Config) -> Result<Vec<ChannelStatus>, RuntimeError> {
-    let registry = platforms::registry();
-    let mut channels = Vec::new();
-    for name in config.names("channels")? {
-        let section: serde_json::Value = config.section(&format!("channels.{name}"))?;
-        let kind = section.get("kind").and_then(|kind| kind.as_str()).unwrap_or(&name);
-        let enabled = section.get("enabled").and_then(serde_json::Value::as_bool).unwrap_or(false);
-        let known = registry.kinds().any(|other| other == kind);
-        channels.push(ChannelStatus { name, enabled, known });
-    }
-    Ok(channels)
-}
-
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mark = |there: bool| if there { "✓" } else { "✗" };
@@ -208,12 +187,7 @@ impl fmt::Display for Status {
             writeln!(f, "{}: {}", provider.label, provider.state)?;
         }
         for channel in &self.channels {
-            let state = match (channel.enabled, channel.known) {
-                (true, true) => "enabled",
-                (true, false) => "enabled, but this build does not know its platform",
-                (false, _) => "off",
-            };
-            writeln!(f, "Channel {}: {state}", channel.name)?;
+            writeln!(f, "Channel {channel}")?;
         }
         writeln!(f, "Sessions: {}", self.sessions)?;
         match &self.messages {

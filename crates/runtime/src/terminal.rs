@@ -25,6 +25,7 @@ use uuid::Uuid;
 pub use ask::{Answer, ask};
 pub(crate) use gateway::of_workspace as gateway_of;
 
+use crate::access::HomeAccess;
 use crate::assistant::Assistant;
 use crate::restart::{RESTARTED, RESTARTING, Restart};
 use crate::{FirstVisit, LoadOptions, ModelChoice, RuntimeError, commands, model, recollection};
@@ -124,7 +125,7 @@ impl Terminal {
             shared,
             bus.clone(),
             LoopSettings::default(),
-            commands::table(&restart)?,
+            commands::table(&restart, HomeAccess::of(config)?)?,
             None,
         );
         let cancel = CancellationToken::new();

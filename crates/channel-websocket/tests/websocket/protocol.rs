@@ -8,8 +8,8 @@ use nanobot_channel::{
 };
 use nanobot_channel_websocket::{WebSocketChannel, WebSocketConfig, WebSocketFactory};
 use nanobot_channels::{
-    AccessRules, AllowFrom, ChannelManager, ChannelManagerParts, ChannelSettings, DeliverySettings, Health, HealthState,
-    ManagedChannel, MediaSettings, Stickers,
+    AccessRules, AllowFrom, ChannelManager, ChannelManagerParts, ChannelSettings, DeliverySettings, Health,
+    HealthState, ManagedChannel, MediaSettings, Stickers,
 };
 use nanobot_testkit::{TestkitError, WAIT_LIMIT, WebSocketClient};
 use serde_json::json;

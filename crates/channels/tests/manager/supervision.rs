@@ -13,7 +13,7 @@ use nanobot_channel::{
     TextStyle, async_trait,
 };
 use nanobot_channels::{
-    ChannelManager, ChannelManagerParts, ChannelSettings, HealthState, ManagedChannel, MediaSettings, Stickers,
+    ChannelManager, ChannelManagerParts, ChannelSettings, Health, HealthState, ManagedChannel, MediaSettings, Stickers,
 };
 use nanobot_testkit::log::Log;
 use tokio::time::{Instant, advance, sleep};
@@ -160,6 +160,7 @@ fn supervise(managed: Vec<ManagedChannel>) -> ChannelManager {
         stickers: Stickers::in_folder("unused"),
         transcriber: None,
         commands: Arc::default(),
+        health: Health::default(),
         cancel: CancellationToken::new(),
         tasks: TaskTracker::new(),
     })

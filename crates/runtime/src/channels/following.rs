@@ -11,7 +11,7 @@ use nanobot_channel::ChannelName;
 use nanobot_channels::{ChannelManager, ManagedChannel};
 use nanobot_config::{Config, ConfigError, Loader};
 
-use crate::channels::{self, Channels, Made, Wanted};
+use super::{Channels, Made, Wanted, make_all, wanted};
 
 /// How often the file is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(400);
@@ -86,12 +86,12 @@ impl Following {
     }
 
     fn read(&self) -> Result<Vec<Wanted>, ConfigError> {
-        channels::wanted(&self.loader.clone().load()?)
+        wanted(&self.loader.clone().load()?)
     }
 
     /// Brings the channels to where the configuration has them.
     async fn follow(&mut self, wanted: Vec<Wanted>, manager: &ChannelManager) {
-        let mut next = channels::make_all(wanted);
+        let mut next = make_all(wanted);
         let gone: Vec<ChannelName> = self.channels.keys().filter(|name| !next.contains_key(*name)).cloned().collect();
         for name in gone {
             tracing::info!(channel = %name, "the channel is not enabled any more and is stopped");

@@ -5,6 +5,11 @@
 //! a lock under `~/.cache/nanobot`, named by a digest of the account: there is one such folder whatever
 //! homes, containers aside, and a crash releases it. What runs elsewhere only the platform knows.
 
+mod following;
+mod login;
+mod status;
+mod test;
+
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt::Write as _;
@@ -12,13 +17,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use nanobot_channel::{Channel, ChannelError, ChannelName, RawConfig};
-use nanobot_channels::{ChannelRegistry, ChannelSettings, ChannelsError, DeliverySettings, ManagedChannel};
+use nanobot_channels::{ChannelSettings, ChannelsError, DeliverySettings, ManagedChannel, PairingStore};
 use nanobot_config::{Config, ConfigError};
 use nanobot_tools::WebConfig;
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
+
+pub(crate) use following::Following;
+pub use login::ChannelLogin;
+pub(crate) use status::reports;
+pub use status::{ChannelReport, Probed, channels_status};
+pub use test::{ChannelTest, TestOutcome};
 
 use crate::error::chain;
 use crate::platforms;
@@ -45,35 +56,18 @@ pub(crate) struct Wanted {
     shared: DeliverySettings,
     /// The lock of its account.
     claim: Option<PathBuf>,
+    /// Who was approved.
+    pairing: PairingStore,
 }
 
 /// The channels of a configuration, in the order of their names.
 pub(crate) fn wanted(config: &Config) -> Result<Vec<Wanted>, ConfigError> {
-    let shared: DeliverySettings = config.section("channels")?;
-    let WebConfig { proxy, .. } = config.section("tools.web")?;
-    let registry = platforms::registry();
-    let locks = config.environment().user_home().map(|home| home.join(".cache").join("nanobot").join("receiving"));
-    let mut channels = Vec::new();
-    for name in config.names("channels")? {
-        let key = format!("channels.{name}");
-        let Enabled { enabled, kind } = config.section(&key)?;
-        let section = match config.raw(&key) {
-            // What is off may be as it likes.
-            Err(_) if !enabled => Value::Null,
-            section => section?.unwrap_or_default(),
-        };
-        let raw = RawConfig { section, proxy: proxy.clone() };
-        let kind = kind.unwrap_or_else(|| name.clone());
-        let claim = account(&registry, &kind, &raw).zip(locks.as_ref()).map(|(account, locks)| locks.join(account));
-        let (name, shared) = (ChannelName::from(name), shared.clone());
-        channels.push(Wanted { name, kind, is_enabled: enabled, raw, shared, claim });
-    }
-    Ok(channels)
+    config.names("channels")?.iter().map(|name| Wanted::read(config, name)).collect()
 }
 
 /// For whom a channel receives: a digest, because it is made of secrets.
-fn account(registry: &ChannelRegistry, kind: &str, raw: &RawConfig) -> Option<String> {
-    let credentials = registry.factory(kind).ok()?.credentials();
+fn account(kind: &str, raw: &RawConfig) -> Option<String> {
+    let credentials = platforms::registry().factory(kind).ok()?.credentials();
     let mut digest = Sha256::new_with_prefix(kind);
     let mut is_known = false;
     for credential in credentials.iter().filter(|credential| credential.is_identity) {
@@ -102,11 +96,29 @@ pub(crate) struct Made {
 }
 
 impl Wanted {
+    /// What a configuration says of a channel, whether or not it knows it.
+    fn read(config: &Config, name: &str) -> Result<Self, ConfigError> {
+        let key = format!("channels.{name}");
+        let Enabled { enabled, kind } = config.section(&key)?;
+        let section = match config.raw(&key) {
+            // What is off may be as it likes.
+            Err(_) if !enabled => Value::Null,
+            section => section?.unwrap_or_default(),
+        };
+        let WebConfig { proxy, .. } = config.section("tools.web")?;
+        let (raw, kind) = (RawConfig { section, proxy }, kind.unwrap_or_else(|| name.to_owned()));
+        let locks = config.environment().user_home().map(|home| home.join(".cache").join("nanobot").join("receiving"));
+        let claim = account(&kind, &raw).zip(locks).map(|(account, locks)| locks.join(account));
+        let (name, shared) = (ChannelName::from(name), config.section("channels")?);
+        let pairing = PairingStore::in_folder(&config.paths().data_dir);
+        Ok(Self { name, kind, is_enabled: enabled, raw, shared, claim, pairing })
+    }
+
     /// Makes the channel; opens nothing.
     pub(crate) fn make(&self) -> Result<Made, ChannelsError> {
         let (settings, receiver) = watch::channel(self.settings()?);
         let again = self.clone();
-        let managed = ManagedChannel::new(self.channel()?, receiver);
+        let managed = ManagedChannel::new(self.channel()?, receiver).pairing_by(self.pairing.clone());
         let managed = managed.made_by(move || again.channel().map_err(unmakeable));
         let managed = match &self.claim {
             Some(lock) => managed.claiming(lock.clone()),

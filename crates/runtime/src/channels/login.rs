@@ -1,0 +1,103 @@
+//! Giving a channel its credentials: asked for by whoever calls, tried at the platform, written into
+//! the configuration.
+//!
+//! Decision: a channel that was given credentials is switched on with that, because one that is set up
+//! and does not run looks broken. A gateway that runs takes it up by itself.
+
+use std::path::PathBuf;
+
+use nanobot_channel::{ChannelError, Credential};
+use nanobot_config::{Config, Saved};
+use serde_json::{Value, json};
+
+use super::status::ask;
+use super::{Wanted, wanted};
+use crate::error::chain;
+use crate::{RuntimeError, platforms};
+
+/// A channel that is being given its credentials.
+#[derive(Debug)]
+pub struct ChannelLogin {
+    wanted: Wanted,
+    credentials: &'static [Credential],
+    given: Vec<&'static str>,
+    is_new_kind: bool,
+}
+
+impl ChannelLogin {
+    /// The channel of that name, configured or not: then it is of the kind that is given, or else of
+    /// the one it is named after.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Channels`] for a platform that this build does not know.
+    pub fn new(config: &Config, name: &str, kind: Option<&str>) -> Result<Self, RuntimeError> {
+        let found = wanted(config)?.into_iter().find(|wanted| wanted.name.as_str() == name);
+        let configured = found.as_ref().map(|wanted| wanted.kind.clone());
+        let kind = kind.map(str::to_owned).or(configured.clone()).unwrap_or_else(|| name.to_owned());
+        let credentials = platforms::registry().factory(&kind)?.credentials();
+        let is_new_kind = kind != configured.unwrap_or_else(|| name.to_owned());
+        let wanted = found.map_or_else(|| Wanted::read(config, name), Ok)?;
+        Ok(Self { wanted: Wanted { kind, ..wanted }, credentials, given: Vec::new(), is_new_kind })
+    }
+
+    /// What to ask for, in that order.
+    #[must_use]
+    pub fn credentials(&self) -> &'static [Credential] {
+        self.credentials
+    }
+
+    /// Whether something is configured for a credential, so that it need not be given.
+    #[must_use]
+    pub fn has(&self, credential: &Credential) -> bool {
+        let value = self.wanted.raw.section.get(credential.key);
+        value.is_some_and(|value| value.as_str().is_none_or(|text| !text.trim().is_empty()) && !value.is_null())
+    }
+
+    /// Notes down what was given.
+    pub fn give(&mut self, credential: &Credential, value: &str) {
+        if !self.wanted.raw.section.is_object() {
+            self.wanted.raw.section = json!({});
+        }
+        if let Some(section) = self.wanted.raw.section.as_object_mut() {
+            section.insert(credential.key.to_owned(), Value::from(value.trim()));
+            self.given.push(credential.key);
+        }
+    }
+
+    /// Tries the credentials at the platform: who it says the channel is, where it can be asked.
+    ///
+    /// # Errors
+    /// Why it cannot be used so.
+    pub async fn probe(&self) -> Result<Option<String>, String> {
+        let mut trial = self.wanted.clone();
+        if let Some(section) = trial.raw.section.as_object_mut() {
+            section.insert("enabled".to_owned(), Value::from(true));
+        }
+        let channel = trial.channel().map_err(|error| chain(&error))?;
+        ask(channel).await.map_err(|error: ChannelError| error.to_string())
+    }
+
+    /// Writes the credentials into the configuration and switches the channel on. Every other key
+    /// stays as it is. Returns the file and the copy of the old one.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Config`] when the file cannot be written, or changed meanwhile.
+    pub fn save(&self, config: &Config) -> Result<(PathBuf, Option<PathBuf>), RuntimeError> {
+        let mut draft = config.draft();
+        let key = |key: &str| format!("channels.{}.{key}", self.wanted.name);
+        if self.is_new_kind {
+            draft.set(&key("kind"), &Value::from(self.wanted.kind.as_str()))?;
+        }
+        draft.set(&key("enabled"), &Value::from(true))?;
+        for given in &self.given {
+            if let Some(value) = self.wanted.raw.section.get(*given) {
+                draft.set(&key(given), value)?;
+            }
+        }
+        let backup = match draft.save(chrono::Utc::now())? {
+            Saved::Written { backup } => backup,
+            _ => None,
+        };
+        Ok((config.paths().config_file.clone(), backup))
+    }
+}

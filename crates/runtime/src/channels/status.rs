@@ -1,0 +1,171 @@
+//! How the configured channels are, and whether their platforms accept them.
+//!
+//! Decision: what runs is what the running gateway says; the configuration says what should run. What
+//! a platform answers is asked from here, also beside a gateway, so that it says something about the
+//! configuration of now.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nanobot_channel::{Channel, ChannelError, ChannelName};
+use nanobot_config::Config;
+use nanobot_control::{ChannelState, ControlClient};
+use nanobot_types::Timestamp;
+use serde::Serialize;
+use tokio_util::task::TaskTracker;
+
+use super::{Wanted, make_all, wanted};
+use crate::error::chain;
+use crate::{RuntimeError, control_socket, platforms};
+
+/// How long a platform may take to answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(20);
+
+/// What a platform said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Probed {
+    /// Who the platform says the channel is.
+    Accepted {
+        /// In the platform's words.
+        account: String,
+    },
+    /// The platform cannot be used.
+    Refused {
+        /// Why.
+        why: String,
+    },
+    /// There is nobody to ask.
+    Unsupported,
+}
+
+/// How a channel of the configuration is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ChannelReport {
+    /// Its name.
+    pub name: ChannelName,
+    /// Its platform.
+    pub kind: String,
+    /// It is switched on.
+    pub enabled: bool,
+    /// This build knows its platform.
+    pub known: bool,
+    /// `off`; `stopped` where no gateway runs it; otherwise as the gateway says: `starting`,
+    /// `running`, `degraded`, `failed`. One that cannot be made is `failed` without a gateway, too.
+    pub state: String,
+    /// Why, where it is not well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// Since when it is not well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// What its platform said, if it was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probe: Option<Probed>,
+}
+
+impl ChannelReport {
+    /// Whether it is as it should be, as far as is known.
+    #[must_use]
+    pub fn is_well(&self) -> bool {
+        !matches!(self.state.as_str(), "failed" | "degraded") && !matches!(self.probe, Some(Probed::Refused { .. }))
+    }
+}
+
+impl fmt::Display for ChannelReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, kind, state, .. } = self;
+        write!(f, "{name}")?;
+        if name.as_str() != kind {
+            write!(f, " ({kind})")?;
+        }
+        write!(f, ": {state}")?;
+        if let Some(since) = self.since {
+            write!(f, " since {}", since.with_timezone(&chrono::Local).format("%Y-%m-%d %H:%M:%S"))?;
+        }
+        if let Some(why) = &self.why {
+            write!(f, ", {why}")?;
+        }
+        match &self.probe {
+            None => Ok(()),
+            Some(Probed::Accepted { account }) => write!(f, "\n  its platform answers: {account}"),
+            Some(Probed::Refused { why }) => write!(f, "\n  its platform does not accept it: {why}"),
+            Some(Probed::Unsupported) => write!(f, "\n  there is nothing to ask on this platform"),
+        }
+    }
+}
+
+/// How all configured channels are, in the order of their names; with `probe` the platforms of those
+/// that are on are asked, all at once.
+///
+/// # Errors
+/// [`RuntimeError::Config`].
+pub async fn channels_status(config: &Config, probe: bool) -> Result<Vec<ChannelReport>, RuntimeError> {
+    let gateway = ControlClient::reach(&control_socket(config)).await.ok();
+    reports(config, gateway.as_ref(), probe).await
+}
+
+/// The same for a gateway that is known.
+pub(crate) async fn reports(
+    config: &Config,
+    gateway: Option<&ControlClient>,
+    probe: bool,
+) -> Result<Vec<ChannelReport>, RuntimeError> {
+    let running = match gateway {
+        Some(gateway) => gateway.channels().await.ok(),
+        None => None,
+    };
+    let wanted = wanted(config)?;
+    let made = make_all(wanted.clone());
+    let fault = |name: &ChannelName| made.get(name).and_then(|(_, made)| made.as_ref().err().cloned());
+    let mut reports: Vec<_> =
+        wanted.iter().map(|wanted| report(wanted, running.as_deref(), fault(&wanted.name))).collect();
+    if probe {
+        let tasks = TaskTracker::new();
+        let asking: Vec<_> = wanted
+            .into_iter()
+            .map(|wanted| wanted.is_enabled.then(|| tasks.spawn(async move { probed(&wanted).await })))
+            .collect();
+        for (report, asking) in reports.iter_mut().zip(asking) {
+            let Some(asking) = asking else { continue };
+            let ended = |error| Probed::Refused { why: format!("asking ended badly: {error}") };
+            report.probe = Some(asking.await.unwrap_or_else(ended));
+        }
+    }
+    Ok(reports)
+}
+
+fn report(wanted: &Wanted, running: Option<&[ChannelState]>, fault: Option<String>) -> ChannelReport {
+    let known = platforms::registry().kinds().any(|kind| kind == wanted.kind);
+    let told = running.and_then(|states| states.iter().find(|state| state.name == wanted.name)).cloned();
+    let (state, why, since) = match (told, fault) {
+        (Some(ChannelState { state, why, since, .. }), _) => (state, why, since),
+        (None, Some(fault)) => ("failed".to_owned(), Some(fault), None),
+        (None, None) if wanted.is_enabled => {
+            let why = running.map(|_| "the gateway has not taken it up yet".to_owned());
+            ("stopped".to_owned(), why, None)
+        }
+        (None, None) => ("off".to_owned(), None, None),
+    };
+    let Wanted { name, kind, is_enabled, .. } = wanted.clone();
+    ChannelReport { name, kind, enabled: is_enabled, known, state, why, since, probe: None }
+}
+
+async fn probed(wanted: &Wanted) -> Probed {
+    match wanted.channel() {
+        Ok(channel) => match ask(channel).await {
+            Ok(Some(account)) => Probed::Accepted { account },
+            Ok(None) => Probed::Unsupported,
+            Err(error) => Probed::Refused { why: error.to_string() },
+        },
+        Err(error) => Probed::Refused { why: chain(&error) },
+    }
+}
+
+/// Asks a channel's platform who the channel is; `None` where there is nobody to ask.
+pub(crate) async fn ask(channel: Arc<dyn Channel>) -> Result<Option<String>, ChannelError> {
+    let Some(probe) = channel.probe() else { return Ok(None) };
+    let late = |_| ChannelError::Unavailable(format!("no answer within {} s", ANSWER_WITHIN.as_secs()));
+    tokio::time::timeout(ANSWER_WITHIN, probe.probe()).await.map_err(late)?.map(Some)
+}
