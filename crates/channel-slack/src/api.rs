@@ -1,0 +1,215 @@
+//! Calls of the Web API over one HTTP client.
+//!
+//! Decision: an answer is judged once, here, into a [`CallError`]; nothing is retried. Redirects are
+//! never followed by the client itself, so that a token goes to no host that was not looked at, and
+//! every error text is scrubbed of both tokens. Of answers only what is needed is read: Slack adds to
+//! them all the time, and a message that was taken must not look refused for that.
+
+use std::error::Error as _;
+use std::fmt;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use nanobot_channel::ChannelError;
+use reqwest::header::RETRY_AFTER;
+use reqwest::{Client, NoProxy, Proxy, RequestBuilder, Response, StatusCode, Url, redirect};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::config::wrong;
+use crate::error::CallError;
+use crate::{Secret, SlackConfig};
+
+const CONNECT: Duration = Duration::from_secs(10);
+/// What a file may take longer than another request.
+pub(crate) const FILE_TIME: Duration = Duration::from_secs(90);
+/// How long to wait when Slack says "too many" without saying how long.
+const USUAL_WAIT: Duration = Duration::from_secs(5);
+
+/// The Web API and the tokens to use it with.
+pub(crate) struct Api {
+    pub(crate) bot: Secret,
+    app: Secret,
+    pub(crate) base: Url,
+    proxy: Option<Proxy>,
+    pub(crate) timeout: Duration,
+    /// Built with the first call: roots of trust take time and memory.
+    client: OnceLock<Result<Client, String>>,
+}
+
+impl fmt::Debug for Api {
+    /// A proxy may hold a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Api").field("base", &self.base.host_str()).finish_non_exhaustive()
+    }
+}
+
+/// What a call is answered with when nothing in the answer matters.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Done {}
+
+impl Api {
+    /// The API by its configuration; opens nothing.
+    pub(crate) fn new(config: &SlackConfig, shared_proxy: Option<&str>) -> Result<Self, ChannelError> {
+        let base = Url::parse(config.api_base.trim().trim_end_matches('/'))
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+            .ok_or_else(|| wrong("apiBase", "is no address; write one like https://slack.com/api"))?;
+        let own = config.proxy.as_ref().map(Secret::expose);
+        let proxy = own.or(shared_proxy.map(str::trim)).filter(|proxy| !proxy.is_empty());
+        let unusable =
+            |_| wrong("proxy", "is no address of a proxy; write one like http://host:3128 or socks5://host:1080");
+        let proxy = proxy.map(Proxy::all).transpose().map_err(unusable)?;
+        Ok(Self {
+            bot: config.bot_token.clone(),
+            app: config.app_token.clone(),
+            base,
+            proxy: proxy.map(|proxy| proxy.no_proxy(NoProxy::from_env())),
+            timeout: config.request_timeout(),
+            client: OnceLock::new(),
+        })
+    }
+
+    /// Makes a call that changes something.
+    pub(crate) async fn call<P, R>(&self, method: &str, payload: &P) -> Result<R, CallError>
+    where
+        P: Serialize + Sync + ?Sized,
+        R: DeserializeOwned,
+    {
+        let request = self.client()?.post(self.address(method)?).json(payload);
+        self.exchange(request.bearer_auth(self.bot.expose()).timeout(self.timeout)).await
+    }
+
+    /// Makes a call that only asks. Slack reads no JSON there.
+    pub(crate) async fn ask<R>(&self, method: &str, query: &[(&str, &str)]) -> Result<R, CallError>
+    where
+        R: DeserializeOwned,
+    {
+        let mut address = self.address(method)?;
+        if !query.is_empty() {
+            address.query_pairs_mut().extend_pairs(query);
+        }
+        let request = self.client()?.get(address);
+        self.exchange(request.bearer_auth(self.bot.expose()).timeout(self.timeout)).await
+    }
+
+    /// Asks for the address of a new connection. It holds a ticket: it is not to be shown.
+    pub(crate) async fn open_connection(&self) -> Result<String, CallError> {
+        #[derive(Deserialize)]
+        struct Opened {
+            url: String,
+        }
+        let request = self.client()?.post(self.address("apps.connections.open")?);
+        let opened: Opened = self.exchange(request.bearer_auth(self.app.expose()).timeout(self.timeout)).await?;
+        Ok(opened.url)
+    }
+
+    /// Sends a request of any kind and reads the answer of the Web API.
+    async fn exchange<R: DeserializeOwned>(&self, request: RequestBuilder) -> Result<R, CallError> {
+        let response = self.send(request).await?;
+        self.read(response).await
+    }
+
+    /// Sends a request of any kind.
+    pub(crate) async fn send(&self, request: RequestBuilder) -> Result<Response, CallError> {
+        request.send().await.map_err(|error| self.failure(error))
+    }
+
+    async fn read<R: DeserializeOwned>(&self, response: Response) -> Result<R, CallError> {
+        let status = response.status();
+        let pause = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+        let limited = || CallError::RateLimited(pause.map_or(USUAL_WAIT, Duration::from_secs));
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            return Err(limited());
+        }
+        let body = response.bytes().await.map_err(|error| self.failure(error))?;
+        let verdict: Verdict = match serde_json::from_slice(&body) {
+            Ok(verdict) => verdict,
+            // Proxies and gateways speak HTML, and know nothing of messages.
+            Err(_) if !status.is_success() => {
+                return Err(CallError::Unreachable(format!("something on the way to Slack answered {status}")));
+            }
+            Err(error) => return Err(self.misunderstood(&error)),
+        };
+        if verdict.ok {
+            return serde_json::from_slice(&body).map_err(|error| self.misunderstood(&error));
+        }
+        let code = self.scrub(verdict.error.as_deref().unwrap_or("no reason was given"));
+        if matches!(code.as_str(), "ratelimited" | "rate_limited") {
+            return Err(limited());
+        }
+        Err(CallError::named(code, verdict.needed.map(|scope| self.scrub(&scope))))
+    }
+
+    fn misunderstood(&self, error: &serde_json::Error) -> CallError {
+        CallError::Interrupted(self.scrub(&format!("the answer cannot be understood: {error}")))
+    }
+
+    /// `text` without either token.
+    pub(crate) fn scrub(&self, text: &str) -> String {
+        self.app.scrub(&self.bot.scrub(text))
+    }
+
+    fn address(&self, method: &str) -> Result<Url, CallError> {
+        let base = self.base.as_str().trim_end_matches('/');
+        Url::parse(&format!("{base}/{method}")).map_err(|error| CallError::Setup(self.scrub(&error.to_string())))
+    }
+
+    /// The client, for requests that are none of the Web API's.
+    pub(crate) fn client(&self) -> Result<&Client, CallError> {
+        let build = || {
+            provide_cryptography();
+            let builder = Client::builder()
+                .connect_timeout(CONNECT)
+                .tcp_nodelay(true)
+                // A WebSocket begins as a request of HTTP/1.1.
+                .http1_only()
+                .redirect(redirect::Policy::none());
+            let builder = match &self.proxy {
+                Some(proxy) => builder.proxy(proxy.clone()),
+                None => builder,
+            };
+            builder.build().map_err(|error| self.scrub(&chain(&error)))
+        };
+        self.client.get_or_init(build).as_ref().map_err(|why| CallError::Setup(why.clone()))
+    }
+
+    /// What a failed request means. Addresses stay out of it: some hold tickets.
+    pub(crate) fn failure(&self, error: reqwest::Error) -> CallError {
+        let error = error.without_url();
+        let text = self.scrub(&chain(&error));
+        if error.is_connect() || error.is_builder() {
+            CallError::Unreachable(text)
+        } else {
+            CallError::Interrupted(text)
+        }
+    }
+}
+
+/// What every answer of the Web API says.
+#[derive(Debug, Deserialize)]
+struct Verdict {
+    ok: bool,
+    error: Option<String>,
+    needed: Option<String>,
+}
+
+/// An error and what caused it.
+fn chain(error: &reqwest::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text = format!("{text}: {error}");
+        source = error.source();
+    }
+    text
+}
+
+/// TLS needs a provider for the whole process. Programs install one first thing; an embedder may
+/// not have.
+fn provide_cryptography() {
+    let missing = rustls::crypto::CryptoProvider::get_default().is_none();
+    if missing && rustls::crypto::ring::default_provider().install_default().is_err() {
+        tracing::debug!("another thread has installed a cryptography provider");
+    }
+}

@@ -1,0 +1,173 @@
+//! The channel: what it is made of, and the contract.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nanobot_channel::{
+    CancellationToken, Channel, ChannelContext, ChannelError, ChannelName, DeliveryGuarantee, Dialect, Drafts, Measure,
+    OutboundKind, OutboundMessage, OutboundPart, Probe, Sent, TaskTracker, TextStyle, TurnEnds, async_trait,
+};
+use tokio::sync::watch;
+
+use crate::SlackConfig;
+use crate::api::Api;
+use crate::attempts::Attempts;
+use crate::draft::{DraftBoard, DraftWriter};
+use crate::error::CallError;
+use crate::place::Directory;
+use crate::reactions::Reactions;
+use crate::seen::Seen;
+use crate::thread::ToldThreads;
+
+/// How much visible text a message gets, in code points; Slack cuts at 40,000 with the markup.
+const TEXT_LIMIT: usize = 39_000;
+
+/// An app on Slack.
+///
+/// Made by [`crate::SlackFactory`], or by hand for programs that have no configuration file.
+#[derive(Debug)]
+pub struct SlackChannel {
+    pub(crate) name: ChannelName,
+    pub(crate) config: SlackConfig,
+    pub(crate) api: Arc<Api>,
+    pub(crate) seen: Seen,
+    pub(crate) told_threads: ToldThreads,
+    pub(crate) directory: Directory,
+    pub(crate) drafts: DraftBoard,
+    pub(crate) attempts: Attempts,
+    pub(crate) reactions: Reactions,
+    /// Why Slack does not accept the bot's token any more, once it said so to a send.
+    pub(crate) refused: watch::Sender<Option<String>>,
+    background: Mutex<Option<Background>>,
+}
+
+/// Where work beside receiving is done while the channel runs.
+#[derive(Clone, Debug)]
+struct Background {
+    tasks: TaskTracker,
+    cancel: CancellationToken,
+}
+
+impl SlackChannel {
+    /// A channel by its configuration; `shared_proxy` counts when the configuration names none.
+    /// Opens nothing.
+    ///
+    /// # Errors
+    /// [`ChannelError::Config`] naming the key.
+    pub fn new(name: ChannelName, config: SlackConfig, shared_proxy: Option<&str>) -> Result<Self, ChannelError> {
+        let api = Arc::new(Api::new(&config, shared_proxy)?);
+        Ok(Self {
+            name,
+            config,
+            api,
+            seen: Seen::default(),
+            told_threads: ToldThreads::default(),
+            directory: Directory::default(),
+            drafts: DraftBoard::default(),
+            attempts: Attempts::default(),
+            reactions: Reactions::default(),
+            refused: watch::Sender::default(),
+            background: Mutex::default(),
+        })
+    }
+
+    /// Does something beside receiving, while the channel runs. Otherwise it is not done.
+    pub(crate) fn in_background(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let background = self.background.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(Background { tasks, cancel }) = background {
+            tasks.spawn(async move { cancel.run_until_cancelled(work).await });
+        }
+    }
+
+    fn set_background(&self, background: Option<Background>) {
+        *self.background.lock().unwrap_or_else(PoisonError::into_inner) = background;
+    }
+
+    fn is_running(&self) -> bool {
+        self.background.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+}
+
+#[async_trait]
+impl Channel for SlackChannel {
+    fn name(&self) -> &ChannelName {
+        &self.name
+    }
+
+    async fn run(&self, context: ChannelContext) -> Result<(), ChannelError> {
+        let background = Background { tasks: context.tasks.clone(), cancel: context.cancel.clone() };
+        self.set_background(Some(background));
+        self.refused.send_replace(None);
+        let outcome = context.cancel.run_until_cancelled(Box::pin(self.receive(&context))).await;
+        self.set_background(None);
+        outcome.unwrap_or(Ok(()))
+    }
+
+    async fn send(&self, part: &OutboundPart) -> Result<Sent, ChannelError> {
+        let sent = self.send_part(part).await;
+        if let Err(ChannelError::Auth(why)) = &sent {
+            self.refused.send_replace(Some(why.clone()));
+        }
+        sent
+    }
+
+    /// What is open after a broken connection is looked for by its metadata.
+    fn guarantee(&self) -> DeliveryGuarantee {
+        DeliveryGuarantee::Detectable
+    }
+
+    fn text_style(&self) -> TextStyle {
+        TextStyle { dialect: Dialect::SlackMrkdwn, measure: Measure::CodePoints, limit: TEXT_LIMIT }
+    }
+
+    fn drafts(&self) -> Option<&dyn Drafts> {
+        self.config.streaming.then_some(self)
+    }
+
+    fn turn_ends(&self) -> Option<&dyn TurnEnds> {
+        let reacts = !self.config.react_emoji.is_empty() || !self.config.done_emoji.is_empty();
+        reacts.then_some(self)
+    }
+
+    fn probe(&self) -> Option<&dyn Probe> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl Drafts for SlackChannel {
+    async fn append(&self, delta: &OutboundMessage) -> Result<(), ChannelError> {
+        let OutboundKind::Delta { stream } = &delta.kind else { return Ok(()) };
+        if !self.is_running() {
+            return Ok(());
+        }
+        let place = self.place(&delta.chat_id, &delta.delivery).await?;
+        if let Some(slot) = self.drafts.append(stream, &delta.content) {
+            let (api, interval) = (Arc::clone(&self.api), self.config.edit_interval());
+            self.in_background(DraftWriter { api, place, interval, slot }.run());
+        }
+        Ok(())
+    }
+
+    async fn close(&self, end: &OutboundMessage) -> Result<(), ChannelError> {
+        if let OutboundKind::StreamEnd { stream, .. } = &end.kind {
+            self.drafts.close(stream);
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl TurnEnds for SlackChannel {
+    async fn ended(&self, end: &OutboundMessage) -> Result<(), ChannelError> {
+        self.end_reactions(&end.chat_id, &end.delivery).await;
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Probe for SlackChannel {
+    async fn probe(&self) -> Result<String, ChannelError> {
+        let me = self.identify().await.map_err(CallError::fundamental)?;
+        Ok(format!("@{} in {}", me.name, me.team))
+    }
+}

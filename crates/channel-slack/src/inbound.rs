@@ -1,0 +1,252 @@
+//! From an event of Slack to a message of ours.
+//!
+//! Decision: an event becomes a [`Candidate`] by what it says itself; only when its sender may talk
+//! are files and the thread fetched. A message that mentions the app comes twice (`message` and
+//! `app_mention`, in any order); both become the same candidate, so whichever is second is a
+//! duplicate by channel and `ts`.
+
+use nanobot_channel::{
+    Arrival, ChannelContext, ChatId, ChatKind, CommandInfo, DeliveryContext, InboundMessage, Map, MessageId, SenderId,
+    SessionKey, Value,
+};
+use serde_json::json;
+
+use crate::attachment::Attachment;
+use crate::channel::SlackChannel;
+use crate::text::{mentions, readable, without_mention};
+use crate::wire::{Event, Interaction, SlashCommand};
+
+/// What a press of one of our buttons begins its id with.
+pub(crate) const BUTTON: &str = "choice-";
+/// Subtypes of messages that people write.
+const WRITTEN: &[&str] = &["file_share", "me_message", "thread_broadcast"];
+
+/// The app's own user.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    pub(crate) user: String,
+    pub(crate) name: String,
+    pub(crate) team: String,
+}
+
+/// Something that may be for the assistant; nothing was fetched for it yet.
+#[derive(Debug)]
+pub(crate) struct Candidate {
+    pub(crate) sender: SenderId,
+    pub(crate) chat: ChatId,
+    pub(crate) arrival: Arrival,
+    /// By which it is known to be the same when it comes again.
+    pub(crate) id: String,
+    /// The message that a reaction can be put on.
+    pub(crate) message: Option<String>,
+    /// The thread in which it was said.
+    pub(crate) said_in: Option<String>,
+    /// The thread in which it is answered.
+    pub(crate) thread: Option<String>,
+    text: String,
+    files: Vec<Attachment>,
+    metadata: Map,
+    /// The message whose button was pressed, with the label.
+    pub(crate) pressed: Option<(Value, String)>,
+}
+
+impl SlackChannel {
+    /// What an event is about. `None` when it is not for the assistant.
+    pub(crate) fn from_event(&self, me: &Identity, event: &Event) -> Option<Candidate> {
+        let is_mention = event.kind == "app_mention";
+        if !is_mention && event.kind != "message" {
+            return None;
+        }
+        let is_written = event.subtype.as_deref().is_none_or(|subtype| WRITTEN.contains(&subtype));
+        // Other bots may answer every message they see, and so would this one.
+        if !is_written || event.bot_id.is_some() {
+            return None;
+        }
+        let given = |field: &Option<String>| field.clone().filter(|text| !text.is_empty());
+        let (user, chat, ts) = (given(&event.user)?, given(&event.channel)?, given(&event.ts)?);
+        if user == me.user {
+            return None;
+        }
+        let kind = chat_kind(event.channel_type.as_deref(), &chat);
+        let raw = event.text.as_deref().unwrap_or_default();
+        let is_answer = event.parent_user_id.as_deref() == Some(&me.user);
+        let arrival = match kind {
+            ChatKind::Direct => Arrival::direct(),
+            ChatKind::Group => Arrival::group(is_mention || is_answer || mentions(raw, &me.user)),
+        };
+        let said_in = given(&event.thread_ts);
+        let begins_thread = kind == ChatKind::Group && self.config.reply_in_thread;
+        let thread = said_in.clone().or_else(|| begins_thread.then(|| ts.clone()));
+        let files = event.files.iter().flatten().map(Attachment::of).collect();
+        let event = json!({
+            "type": event.kind, "user": user, "channel": chat, "ts": ts, "thread_ts": said_in, "text": raw,
+        });
+        Some(Candidate {
+            metadata: metadata(event, thread.as_deref(), kind),
+            sender: SenderId::from(user),
+            chat: ChatId::from(chat),
+            arrival,
+            id: ts.clone(),
+            message: Some(ts),
+            said_in,
+            thread,
+            text: readable(&without_mention(raw, &me.user)),
+            files,
+            pressed: None,
+        })
+    }
+
+    /// What a press of a button is about. `None` when the button is not one of ours.
+    pub(crate) fn from_interaction(&self, interaction: Interaction) -> Option<Candidate> {
+        let Interaction { kind, user, channel, message, actions } = interaction;
+        let action = actions.into_iter().next()?;
+        if kind != "block_actions" || action.kind != "button" || !action.action_id.starts_with(BUTTON) {
+            return None;
+        }
+        let label = action.value.filter(|label| !label.is_empty())?;
+        if user.id.is_empty() || channel.id.is_empty() || action.action_ts.is_empty() {
+            return None;
+        }
+        let kind = chat_kind(None, &channel.id);
+        let thread = message.get("thread_ts").and_then(Value::as_str).map(str::to_owned);
+        let event = json!({"type": "block_actions", "user": user.id, "channel": channel.id, "ts": action.action_ts});
+        Some(Candidate {
+            metadata: metadata(event, thread.as_deref(), kind),
+            sender: SenderId::from(user.id),
+            chat: ChatId::from(channel.id),
+            // Whoever presses a button of ours means us.
+            arrival: if kind == ChatKind::Direct { Arrival::direct() } else { Arrival::group(true) },
+            id: action.action_ts,
+            message: None,
+            said_in: None,
+            thread,
+            text: label.clone(),
+            files: Vec::new(),
+            pressed: Some((message, label)),
+        })
+    }
+
+    /// What a slash command is about: a command of the assistant by its own name, or anything else
+    /// behind a name that only the workspace knows (`/nanobot new`, `/nanobot how are you?`).
+    pub(crate) fn from_command(&self, command: SlashCommand, commands: &[CommandInfo]) -> Option<Candidate> {
+        let SlashCommand { command, text, user_id, channel_id, channel_name, trigger_id } = command;
+        if user_id.is_empty() || channel_id.is_empty() || trigger_id.is_empty() {
+            return None;
+        }
+        let kind =
+            chat_kind(channel_name.as_deref().filter(|name| *name == "directmessage").map(|_| "im"), &channel_id);
+        let event = json!({"type": "slash_commands", "user": user_id, "channel": channel_id, "command": command});
+        Some(Candidate {
+            metadata: metadata(event, None, kind),
+            sender: SenderId::from(user_id),
+            chat: ChatId::from(channel_id),
+            arrival: if kind == ChatKind::Direct { Arrival::direct() } else { Arrival::group(true) },
+            id: trigger_id,
+            message: None,
+            said_in: None,
+            thread: None,
+            text: command_text(&command, text.as_deref().unwrap_or_default(), commands),
+            files: Vec::new(),
+            pressed: None,
+        })
+    }
+
+    /// Makes the message, fetching its files and its thread. Only for senders who may talk.
+    pub(crate) async fn compose(
+        &self,
+        me: &Identity,
+        candidate: &Candidate,
+        context: &ChannelContext,
+    ) -> InboundMessage {
+        let mut content = Vec::new();
+        content.extend(self.thread_context(me, candidate).await);
+        content.push(candidate.text.clone());
+        let mut media = Vec::new();
+        for file in &candidate.files {
+            let kept = file.keep(&self.api, context).await;
+            content.push(kept.marker);
+            media.extend(kept.image);
+        }
+        content.retain(|text| !text.trim().is_empty());
+        if content.is_empty() {
+            content.push("[empty message]".to_owned());
+        }
+        let Candidate { sender, chat, thread, .. } = candidate;
+        let mut inbound = InboundMessage::text(self.name.clone(), sender.clone(), chat.clone(), content.join("\n"));
+        inbound.id = Some(MessageId::from(candidate.id.as_str()));
+        inbound.media = media;
+        inbound.metadata = candidate.metadata.clone();
+        inbound.session_key_override =
+            thread.as_ref().map(|thread| SessionKey::from(format!("{}:{chat}:{thread}", self.name)));
+        inbound.delivery = DeliveryContext {
+            thread: thread.clone(),
+            reply_to: candidate.message.as_deref().map(MessageId::from),
+            extra: Map::new(),
+        };
+        inbound
+    }
+}
+
+/// Who else hears what is said there. Where Slack does not say it, the id does.
+fn chat_kind(channel_type: Option<&str>, chat: &str) -> ChatKind {
+    let is_direct = channel_type.map_or_else(|| chat.starts_with('D'), |kind| kind == "im");
+    if is_direct { ChatKind::Direct } else { ChatKind::Group }
+}
+
+fn command_text(command: &str, text: &str, commands: &[CommandInfo]) -> String {
+    let is_known = |word: &str| commands.iter().any(|known| known.is_named(word));
+    let (name, text) = (command.trim_start_matches('/'), readable(text.trim()));
+    if is_known(name) {
+        return format!("/{name} {text}").trim_end().to_owned();
+    }
+    match text.split_whitespace().next() {
+        None => "/help".to_owned(),
+        Some(word) if is_known(word) => format!("/{text}"),
+        Some(_) => text,
+    }
+}
+
+fn metadata(event: Value, thread: Option<&str>, kind: ChatKind) -> Map {
+    let channel_type = if kind == ChatKind::Direct { "im" } else { "channel" };
+    let slack = json!({"event": event, "thread_ts": thread, "channel_type": channel_type});
+    Map::from_iter([("slack".to_owned(), slack)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slash_command_is_a_command_or_what_stands_behind_it() {
+        let commands = [
+            CommandInfo { name: "new", aliases: &["reset"], about: "Begin anew", usage: "" },
+            CommandInfo { name: "model", aliases: &[], about: "Choose", usage: "[NAME]" },
+        ];
+        let table = [
+            ("/new", "", "/new"),
+            ("/Reset", "", "/Reset"),
+            ("/model", " gpt ", "/model gpt"),
+            ("/nanobot", "model gpt", "/model gpt"),
+            ("/nanobot", "/new", "/new"),
+            ("/nanobot", "how are &lt;you&gt;?", "how are <you>?"),
+            ("/nanobot", " ", "/help"),
+        ];
+        for (command, text, expected) in table {
+            assert_eq!(command_text(command, text, &commands), expected, "{command} {text}");
+        }
+    }
+
+    #[test]
+    fn the_id_says_who_hears_it_where_slack_does_not() {
+        let table = [
+            (Some("im"), "D1", ChatKind::Direct),
+            (None, "D1", ChatKind::Direct),
+            (Some("mpim"), "G1", ChatKind::Group),
+            (Some("channel"), "C1", ChatKind::Group),
+            (None, "C1", ChatKind::Group),
+        ];
+        for (kind, chat, expected) in table {
+            assert_eq!(chat_kind(kind, chat), expected, "{kind:?} {chat}");
+        }
+    }
+}

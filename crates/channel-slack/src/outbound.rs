@@ -1,0 +1,239 @@
+//! Sends finished parts: files first, then the text, into the draft when there is one.
+//!
+//! Every message carries the key of its part as message metadata. When a connection breaks after a
+//! message was on its way, the channel looks for that key in the conversation: what is there was sent,
+//! what is not can be sent again.
+
+use std::collections::HashMap;
+use std::time::{Duration, SystemTime};
+
+use nanobot_channel::{ChannelError, ChatId, DeliveryContext, MessageId, OutboundPart, Sent};
+use serde::Deserialize;
+use slack_morphism::api::{SlackApiChatDeleteRequest, SlackApiChatPostMessageRequest, SlackApiChatUpdateRequest};
+use slack_morphism::{SlackMessageContent, SlackMessageMetadata, SlackTs};
+
+use crate::api::{Api, Done};
+use crate::attempts::Attempt;
+use crate::blocks::{SECTION_LIMIT, in_words, with_buttons};
+use crate::channel::SlackChannel;
+use crate::error::CallError;
+use crate::place::Place;
+use crate::text::escaped;
+use crate::thread::Replies;
+use crate::upload::{UploadError, address_of, name_of, send_file};
+
+/// How much text an edit takes, in code points; a new message takes ten times as much.
+pub(crate) const EDIT_LIMIT: usize = 4000;
+/// The name of our metadata.
+const METADATA: &str = "nanobot_part";
+/// The pauses before the looks for a message that may have been sent.
+const LOOKS: [Duration; 5] = [
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(4),
+    Duration::from_secs(8),
+];
+/// How many looks in vain prove that it was not sent.
+const PROOF: usize = 2;
+/// How far back is looked; clocks may differ.
+const LOOK_BACK: Duration = Duration::from_mins(15);
+
+/// What Slack says about a message it took.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Posted {
+    pub(crate) ts: Option<String>,
+}
+
+impl SlackChannel {
+    /// Says something on the channel's own behalf.
+    pub(crate) async fn say(&self, chat: &ChatId, delivery: &DeliveryContext, text: &str) -> Result<(), ChannelError> {
+        let place = self.place(chat, delivery).await?;
+        post(&self.api, &place, SlackMessageContent::new().with_text(text.to_owned())).await?;
+        Ok(())
+    }
+
+    /// Sends one part.
+    pub(crate) async fn send_part(&self, part: &OutboundPart) -> Result<Sent, ChannelError> {
+        let place = self.place(&part.message.chat_id, &part.message.delivery).await?;
+        let key = part.idempotency_key();
+        let ts = self.send_steps(part, &place, &key).await?;
+        self.attempts.forget(&key);
+        Ok(Sent { message_id: ts.map(MessageId::from) })
+    }
+
+    /// Does what is not done yet: each file is a step, and so is each text.
+    async fn send_steps(&self, part: &OutboundPart, place: &Place, key: &str) -> Result<Option<String>, CallError> {
+        let mut attempt = self.attempts.of(key);
+        let media = if part.index == 0 { part.message.media.as_slice() } else { &[] };
+        for file in media.iter().skip(attempt.done) {
+            self.send_media(place, file).await?;
+            attempt = Attempt { done: attempt.done + 1, is_open: false };
+            self.attempts.remember(key, attempt);
+        }
+        let mut last = None;
+        let texts = texts(part);
+        for (number, content) in texts.into_iter().enumerate().skip(attempt.done.saturating_sub(media.len())) {
+            let name = format!("{key}/{number}");
+            let draft = match part.message.completes.as_ref().filter(|_| part.index == 0 && number == 0) {
+                Some(stream) => self.drafts.claim(stream).await,
+                None => None,
+            };
+            last = match draft {
+                Some(draft) => self.complete(place, &draft, content, &name).await?,
+                None => self.post_once(place, content, &name, key, &mut attempt).await?,
+            };
+            attempt = Attempt { done: attempt.done + 1, is_open: false };
+            self.attempts.remember(key, attempt);
+        }
+        Ok(last)
+    }
+
+    /// Sends a file, or says that it could not be sent.
+    async fn send_media(&self, place: &Place, media: &nanobot_channel::MediaRef) -> Result<(), CallError> {
+        let text = match address_of(media) {
+            Some(address) => format!("<{}>", escaped(address)),
+            None => match send_file(&self.api, place, media).await {
+                Ok(()) => return Ok(()),
+                Err(UploadError::Call(error)) if !is_about_the_file(&error) => return Err(error),
+                Err(error) => {
+                    tracing::warn!(channel = %self.name, %error, file = name_of(media), "a file could not be sent");
+                    escaped(&format!("[Failed to send: {}]", name_of(media)))
+                }
+            },
+        };
+        post(&self.api, place, SlackMessageContent::new().with_text(text)).await.map(drop)
+    }
+
+    /// Turns a draft into the reply; what does not fit, or cannot be edited, takes its place.
+    async fn complete(
+        &self,
+        place: &Place,
+        draft: &str,
+        content: SlackMessageContent,
+        name: &str,
+    ) -> Result<Option<String>, CallError> {
+        let fits = content.text.as_ref().is_none_or(|text| text.chars().count() <= EDIT_LIMIT);
+        if fits {
+            match update(&self.api, place, draft, named(content.clone(), name)).await {
+                Ok(()) => return Ok(Some(draft.to_owned())),
+                Err(error) if error.is_not_editable() => {}
+                // An edit does no harm when it is made twice.
+                Err(CallError::Interrupted(why)) => return Err(CallError::Unreachable(why)),
+                Err(error) => return Err(error),
+            }
+        }
+        let posted = post(&self.api, place, named(content, name)).await?;
+        let (api, place, draft, channel) =
+            (std::sync::Arc::clone(&self.api), place.clone(), draft.to_owned(), self.name.clone());
+        self.in_background(async move {
+            let request = SlackApiChatDeleteRequest::new(place.channel_id(), SlackTs::new(draft));
+            if let Err(error) = api.call::<_, Done>("chat.delete", &request).await {
+                tracing::debug!(%channel, %error, "a draft could not be taken away");
+            }
+        });
+        Ok(posted)
+    }
+
+    /// Sends a text, unless an earlier try turns out to have sent it.
+    async fn post_once(
+        &self,
+        place: &Place,
+        content: SlackMessageContent,
+        name: &str,
+        key: &str,
+        attempt: &mut Attempt,
+    ) -> Result<Option<String>, CallError> {
+        if attempt.is_open
+            && let Some(ts) = self.look(place, name).await?
+        {
+            return Ok(Some(ts));
+        }
+        let error = match post(&self.api, place, named(content, name)).await {
+            Err(error) if error.is_open() => error,
+            outcome => return outcome,
+        };
+        attempt.is_open = true;
+        self.attempts.remember(key, *attempt);
+        tracing::warn!(channel = %self.name, %error, "a message may have been sent; it is looked for");
+        let mut in_vain = 0;
+        for pause in LOOKS {
+            tokio::time::sleep(pause).await;
+            match self.look(place, name).await {
+                Ok(Some(ts)) => return Ok(Some(ts)),
+                Ok(None) => in_vain += 1,
+                // The app may not look there: nobody will ever know.
+                Err(CallError::Refused { .. }) => break,
+                Err(_) => {}
+            }
+            if in_vain == PROOF {
+                return Err(CallError::Unreachable(format!("{error}; it was looked for and is not there")));
+            }
+        }
+        Err(error)
+    }
+
+    /// Looks for a message of ours by its name.
+    async fn look(&self, place: &Place, name: &str) -> Result<Option<String>, CallError> {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let since = format!("{}.000000", since.saturating_sub(LOOK_BACK).as_secs());
+        let mut query = vec![
+            ("channel", place.chat.as_str()),
+            ("oldest", since.as_str()),
+            ("limit", "200"),
+            ("include_all_metadata", "true"),
+        ];
+        let method = match &place.thread {
+            Some(thread) => {
+                query.push(("ts", thread));
+                "conversations.replies"
+            }
+            None => "conversations.history",
+        };
+        let found: Replies = self.api.ask(method, &query).await?;
+        let is_meant = |metadata: &nanobot_channel::Value| {
+            let text = |pointer: &str| metadata.pointer(pointer).and_then(|value| value.as_str());
+            text("/event_type") == Some(METADATA) && text("/event_payload/key") == Some(name)
+        };
+        Ok(found.messages.into_iter().find(|message| is_meant(&message.metadata)).map(|message| message.ts))
+    }
+}
+
+/// Sends a new message. Its `ts`, where Slack says it.
+pub(crate) async fn post(api: &Api, place: &Place, content: SlackMessageContent) -> Result<Option<String>, CallError> {
+    let request = SlackApiChatPostMessageRequest::new(place.channel_id(), content).opt_thread_ts(place.thread_ts());
+    api.call::<_, Posted>("chat.postMessage", &request).await.map(|posted| posted.ts)
+}
+
+/// Changes a message.
+pub(crate) async fn update(api: &Api, place: &Place, ts: &str, content: SlackMessageContent) -> Result<(), CallError> {
+    let request = SlackApiChatUpdateRequest::new(place.channel_id(), content, SlackTs::new(ts.to_owned()));
+    api.call::<_, Done>("chat.update", &request).await.map(drop)
+}
+
+fn named(content: SlackMessageContent, name: &str) -> SlackMessageContent {
+    let payload = HashMap::from([("key".to_owned(), name.to_owned())]);
+    content.with_metadata(SlackMessageMetadata::new(METADATA.to_owned()).with_event_payload(payload))
+}
+
+/// The texts of a part: one, and one more for buttons that do not fit below it.
+fn texts(part: &OutboundPart) -> Vec<SlackMessageContent> {
+    let content = |text: &str| SlackMessageContent::new().with_text(text.to_owned());
+    let rows = &part.message.buttons;
+    let has_buttons = part.index + 1 == part.count && rows.iter().any(|row| !row.is_empty());
+    let has_text = !part.plain.trim().is_empty();
+    if !has_buttons {
+        return if has_text { vec![content(&part.text)] } else { Vec::new() };
+    }
+    let choices = escaped(&in_words(rows));
+    if part.text.chars().count() > SECTION_LIMIT {
+        return vec![content(&part.text), content(&choices).with_blocks(with_buttons("", rows))];
+    }
+    let text = if has_text { format!("{}\n{choices}", part.text) } else { choices };
+    vec![content(&text).with_blocks(with_buttons(&part.text, rows))]
+}
+
+/// Whether a refusal means the file alone, so that the rest of the message can go.
+fn is_about_the_file(error: &CallError) -> bool {
+    matches!(ChannelError::from(error.clone()), ChannelError::Refused(_) | ChannelError::TooLarge(_))
+}

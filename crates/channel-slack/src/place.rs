@@ -1,0 +1,232 @@
+//! Where a message goes: a conversation by its id, or by what people call it.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use nanobot_channel::{ChannelError, ChatId, DeliveryContext};
+use serde::Deserialize;
+use serde_json::json;
+use slack_morphism::{SlackChannelId, SlackTs};
+
+use crate::channel::SlackChannel;
+use crate::error::CallError;
+
+/// How many names are remembered.
+const REMEMBERED: usize = 1024;
+/// How many pages of a list are read.
+const PAGES: usize = 50;
+const PAGE: &str = "200";
+
+/// A conversation and the thread in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) chat: String,
+    pub(crate) thread: Option<String>,
+}
+
+impl Place {
+    pub(crate) fn channel_id(&self) -> SlackChannelId {
+        SlackChannelId::new(self.chat.clone())
+    }
+
+    pub(crate) fn thread_ts(&self) -> Option<SlackTs> {
+        self.thread.clone().map(SlackTs::new)
+    }
+}
+
+/// What a target means before anybody was asked.
+#[derive(Debug, PartialEq, Eq)]
+enum Target<'a> {
+    Conversation(&'a str),
+    User(&'a str),
+    ChannelName(&'a str),
+    UserName(&'a str),
+}
+
+impl<'a> Target<'a> {
+    /// `C…`, `U…`, `<#C…|name>`, `<@U…>`, `#name`, `@name`.
+    fn parse(text: &'a str) -> Option<Self> {
+        let text = text.trim();
+        if let Some(token) = text.strip_prefix('<').and_then(|token| token.strip_suffix('>')) {
+            let id = token.strip_prefix(['#', '@'])?;
+            return Self::of_id(id.split_once('|').map_or(id, |(id, _)| id));
+        }
+        match text.split_at_checked(1) {
+            Some(("#", name)) if !name.is_empty() => Some(Self::ChannelName(name)),
+            Some(("@", name)) if !name.is_empty() => Some(Self::of_user_id(name).unwrap_or(Self::UserName(name))),
+            _ => Self::of_id(text),
+        }
+    }
+
+    fn of_id(id: &'a str) -> Option<Self> {
+        let is_id = id.len() > 1 && id.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
+        match id.as_bytes().first() {
+            Some(b'C' | b'G' | b'D') if is_id => Some(Self::Conversation(id)),
+            _ => Self::of_user_id(id),
+        }
+    }
+
+    fn of_user_id(id: &'a str) -> Option<Self> {
+        let is_id = id.len() > 1 && id.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
+        (is_id && id.starts_with(['U', 'W'])).then_some(Self::User(id))
+    }
+}
+
+/// Conversations by what they were asked for as.
+#[derive(Debug, Default)]
+pub(crate) struct Directory(Mutex<BTreeMap<String, String>>);
+
+impl Directory {
+    fn get(&self, target: &str) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(target).cloned()
+    }
+
+    fn insert(&self, target: &str, chat: &str) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= REMEMBERED {
+            known.clear();
+        }
+        known.insert(target.to_owned(), chat.to_owned());
+    }
+}
+
+/// A page of a list of conversations or people.
+#[derive(Debug, Deserialize)]
+struct Page {
+    #[serde(default, alias = "members")]
+    channels: Vec<Entry>,
+    #[serde(default)]
+    response_metadata: Cursor,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Cursor {
+    next_cursor: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Entry {
+    id: String,
+    name: String,
+    deleted: bool,
+    profile: Profile,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Profile {
+    display_name: String,
+    real_name: String,
+}
+
+impl SlackChannel {
+    /// The place of a message, asking Slack where its chat is only a name.
+    pub(crate) async fn place(&self, chat: &ChatId, delivery: &DeliveryContext) -> Result<Place, ChannelError> {
+        let thread = delivery.thread.clone();
+        let Some(target) = Target::parse(chat.as_str()) else {
+            return Err(ChannelError::NotFound(format!("`{chat}` is no channel, person or id of Slack")));
+        };
+        if let Target::Conversation(chat) = target {
+            return Ok(Place { chat: chat.to_owned(), thread });
+        }
+        if let Some(chat) = self.directory.get(chat.as_str()) {
+            return Ok(Place { chat, thread });
+        }
+        let found = match target {
+            Target::Conversation(chat) => Ok(Some(chat.to_owned())),
+            Target::User(user) => self.direct_chat(user).await.map(Some),
+            Target::ChannelName(name) => self.channel_named(name).await,
+            Target::UserName(name) => match self.user_named(name).await {
+                Ok(Some(user)) => self.direct_chat(&user).await.map(Some),
+                other => other,
+            },
+        }
+        .map_err(CallError::repeatable)?;
+        let Some(found) = found else {
+            return Err(ChannelError::NotFound(format!("there is no `{chat}` that the app can see")));
+        };
+        self.directory.insert(chat.as_str(), &found);
+        Ok(Place { chat: found, thread })
+    }
+
+    /// Opens the conversation with a person.
+    async fn direct_chat(&self, user: &str) -> Result<String, CallError> {
+        #[derive(Deserialize)]
+        struct Opened {
+            channel: Entry,
+        }
+        let opened: Opened = self.api.call("conversations.open", &json!({"users": user})).await?;
+        Ok(opened.channel.id)
+    }
+
+    async fn channel_named(&self, name: &str) -> Result<Option<String>, CallError> {
+        let query = [("types", "public_channel,private_channel"), ("exclude_archived", "true")];
+        self.find("conversations.list", &query, |entry| entry.name == name).await
+    }
+
+    async fn user_named(&self, name: &str) -> Result<Option<String>, CallError> {
+        let is_meant = |entry: &Entry| {
+            let Profile { display_name, real_name } = &entry.profile;
+            !entry.deleted && [&entry.name, display_name, real_name].into_iter().any(|known| known == name)
+        };
+        self.find("users.list", &[], is_meant).await
+    }
+
+    /// The id of the first entry of a list that is meant.
+    async fn find(
+        &self,
+        method: &str,
+        query: &[(&str, &str)],
+        is_meant: impl Fn(&Entry) -> bool + Send,
+    ) -> Result<Option<String>, CallError> {
+        let mut cursor = String::new();
+        for _ in 0..PAGES {
+            let mut query = query.to_vec();
+            query.push(("limit", PAGE));
+            if !cursor.is_empty() {
+                query.push(("cursor", &cursor));
+            }
+            let page: Page = self.api.ask(method, &query).await?;
+            if let Some(entry) = page.channels.into_iter().find(&is_meant) {
+                return Ok(Some(entry.id));
+            }
+            cursor = page.response_metadata.next_cursor;
+            if cursor.is_empty() {
+                break;
+            }
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_ids_or_names() {
+        use Target::{ChannelName, Conversation, User, UserName};
+        let table = [
+            ("C012AB", Some(Conversation("C012AB"))),
+            (" D1 ", Some(Conversation("D1"))),
+            ("<#C1|general>", Some(Conversation("C1"))),
+            ("<#C1>", Some(Conversation("C1"))),
+            ("U1", Some(User("U1"))),
+            ("W1", Some(User("W1"))),
+            ("<@U1>", Some(User("U1"))),
+            ("@U1", Some(User("U1"))),
+            ("#general", Some(ChannelName("general"))),
+            ("@ann", Some(UserName("ann"))),
+            ("@語", Some(UserName("語"))),
+            ("general", None),
+            ("#", None),
+            ("語", None),
+            ("", None),
+        ];
+        for (text, target) in table {
+            assert_eq!(Target::parse(text), target, "{text}");
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Receives: one connection after the other, acknowledging nothing that is not stored.
+//!
+//! Slack wants an acknowledgement within three seconds and sends again what it does not get one for.
+//! What is stored in time is acknowledged; what takes longer is left to come again, and is known then.
+//! What cannot be stored now is kept and offered again here, so that it does not depend on how often
+//! Slack tries.
+
+use std::time::{Duration, SystemTime};
+
+use nanobot_channel::{ChannelContext, ChannelError, Value};
+use serde::Deserialize;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::channel::SlackChannel;
+use crate::error::CallError;
+use crate::inbound::{Candidate, Identity};
+use crate::lanes::Lanes;
+use crate::socket::{Heard, Socket};
+use crate::take::{Ended, Next};
+use crate::wire::{Event, Frame};
+
+/// After that Slack has given up waiting, or is about to.
+const ACKNOWLEDGE_WITHIN: Duration = Duration::from_millis(2500);
+/// How long the greeting of a new connection may take.
+const GREETING: Duration = Duration::from_secs(20);
+/// How many connections may fail in a row before the channel counts as down.
+const PATIENCE: u32 = 3;
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// A connection that lasted so long was a good one, whether or not it brought anything.
+const GOOD: Duration = Duration::from_secs(30);
+/// How much may be under way before no more is read.
+const BUSY: usize = 256;
+
+type Work<'a> = Lanes<'a, Ended>;
+
+/// How a connection ended.
+#[derive(Debug)]
+enum End {
+    /// The assistant is going down.
+    Stop,
+    /// It is over; it brought something, or lasted.
+    Used(String),
+    /// It is over and was of no use.
+    Useless(String),
+}
+
+impl SlackChannel {
+    /// Receives until the assistant goes down.
+    pub(crate) async fn receive(&self, context: &ChannelContext) -> Result<(), ChannelError> {
+        let mut work = Work::new();
+        let mut connection = 0;
+        let (mut failures, mut useless) = (0, 0);
+        loop {
+            connection += 1;
+            let end = match self.connect(&mut work).await {
+                Ok((me, socket)) => {
+                    failures = 0;
+                    self.listen(&me, socket, connection, &mut work, context).await?
+                }
+                Err(CallError::RateLimited(pause)) => {
+                    context.progress.degraded(&format!("Slack asks for a pause of {} s", pause.as_secs()));
+                    self.meanwhile(&mut work, tokio::time::sleep(pause)).await;
+                    continue;
+                }
+                Err(error) => match error.fundamental() {
+                    ChannelError::Unavailable(why) if failures + 1 < PATIENCE => {
+                        failures += 1;
+                        End::Useless(why)
+                    }
+                    error => return Err(error),
+                },
+            };
+            match end {
+                End::Stop => return Ok(()),
+                End::Used(why) => {
+                    useless = 0;
+                    tracing::debug!(channel = %self.name, why, "a new connection is opened");
+                }
+                End::Useless(why) => {
+                    context.progress.degraded(&why);
+                    self.meanwhile(&mut work, tokio::time::sleep(pause(useless))).await;
+                    useless += 1;
+                }
+            }
+        }
+    }
+
+    /// Finds out who the app is, every time anew because tokens can be revoked, and opens a
+    /// connection.
+    async fn connect(&self, work: &mut Work<'_>) -> Result<(Identity, Socket), CallError> {
+        let opened = self.meanwhile(work, async {
+            let me = self.identify().await?;
+            Ok((me, Socket::open(&self.api).await?))
+        });
+        opened.await
+    }
+
+    /// Who Slack says the bot is.
+    pub(crate) async fn identify(&self) -> Result<Identity, CallError> {
+        #[derive(Deserialize)]
+        struct Me {
+            user_id: String,
+            #[serde(default)]
+            user: String,
+            #[serde(default)]
+            team: String,
+        }
+        let Me { user_id, user, team } = self.api.ask("auth.test", &[]).await?;
+        Ok(Identity { user: user_id, name: user, team })
+    }
+
+    /// Waits for something else while the work goes on.
+    async fn meanwhile<R>(&self, work: &mut Work<'_>, other: impl Future<Output = R>) -> R {
+        let mut other = std::pin::pin!(other);
+        loop {
+            tokio::select! {
+                result = &mut other => return result,
+                // Its connection is gone: Slack will send it again, and it is known then.
+                _ = work.next() => {}
+            }
+        }
+    }
+
+    /// Takes what one connection brings.
+    async fn listen<'a>(
+        &'a self,
+        me: &Identity,
+        mut socket: Socket,
+        connection: u64,
+        work: &mut Work<'a>,
+        context: &'a ChannelContext,
+    ) -> Result<End, ChannelError> {
+        let began = Instant::now();
+        let mut refused = self.refused.subscribe();
+        let mut state = Listening { is_greeted: false, brought: false };
+        let why = loop {
+            let is_free = work.len() < BUSY;
+            tokio::select! {
+                ended = work.next() => match ended.next {
+                    Next::Stop => return Ok(End::Stop),
+                    Next::Forget if ended.connection == connection && ended.received.elapsed() < ACKNOWLEDGE_WITHIN => {
+                        if let Err(why) = socket.acknowledge(&ended.envelope).await {
+                            break why;
+                        }
+                    }
+                    Next::Forget => tracing::debug!(channel = %self.name, "it is too late to acknowledge an envelope"),
+                },
+                why = refusal(&mut refused) => return Err(ChannelError::Auth(why)),
+                () = tokio::time::sleep_until(began + GREETING), if !state.is_greeted => {
+                    break "Slack did not greet".to_owned();
+                }
+                heard = socket.next(), if is_free => match heard {
+                    Err(why) => break why,
+                    Ok(Heard::Life) => context.progress.alive(),
+                    Ok(Heard::Frame(text)) => {
+                        context.progress.alive();
+                        if let Some(why) = self.take_frame(me, &text, connection, &mut state, work, context) {
+                            break why;
+                        }
+                    }
+                },
+            }
+        };
+        let why = format!("the connection to Slack ended: {why}");
+        Ok(if state.brought || began.elapsed() >= GOOD { End::Used(why) } else { End::Useless(why) })
+    }
+
+    /// Deals with one frame. Returns why the connection is over, if it is.
+    fn take_frame<'a>(
+        &'a self,
+        me: &Identity,
+        text: &str,
+        connection: u64,
+        state: &mut Listening,
+        work: &mut Work<'a>,
+        context: &'a ChannelContext,
+    ) -> Option<String> {
+        let frame: Frame = match serde_json::from_str(text) {
+            Ok(frame) => frame,
+            Err(error) => {
+                tracing::warn!(channel = %self.name, %error, "a frame could not be read and was passed over");
+                return None;
+            }
+        };
+        match frame.kind.as_str() {
+            "hello" => {
+                state.is_greeted = true;
+                tracing::info!(channel = %self.name, bot = me.name, team = me.team, "receiving from Slack");
+                if connection == 1 && frame.num_connections.is_some_and(|count| count > 1) {
+                    self.warn_of_others(context);
+                }
+                return None;
+            }
+            "disconnect" => return Some(frame.reason.unwrap_or_else(|| "no reason was given".to_owned())),
+            _ => {}
+        }
+        let Some(envelope) = frame.envelope_id else {
+            tracing::debug!(channel = %self.name, kind = frame.kind, "a frame without an envelope was passed over");
+            return None;
+        };
+        state.brought = true;
+        let candidate = self.open_envelope(me, &frame.kind, frame.payload, context);
+        let received = Instant::now();
+        let chat = candidate.as_ref().map_or_else(String::new, |(_, candidate)| candidate.chat.to_string());
+        let me = me.clone();
+        work.add(chat, async move {
+            let next = match candidate {
+                Some((event, candidate)) => self.take(&me, event, candidate, context).await,
+                None => Next::Forget,
+            };
+            Ended { connection, envelope, received, next }
+        });
+        None
+    }
+
+    /// Says that the messages are shared. Slack counts a connection of a moment ago too, so this is
+    /// said at the first connection alone.
+    fn warn_of_others(&self, context: &ChannelContext) {
+        const WHY: &str = "another program is connected with this appToken, and Slack gives each only a part of the \
+                           messages; stop it, or give it an app of its own";
+        tracing::warn!(channel = %self.name, WHY);
+        context.progress.degraded(WHY);
+    }
+
+    /// The event's name and what it is about. `None` when there is nothing to do.
+    fn open_envelope(
+        &self,
+        me: &Identity,
+        kind: &str,
+        payload: Value,
+        context: &ChannelContext,
+    ) -> Option<(String, Candidate)> {
+        let event_id = payload.get("event_id").and_then(|id| id.as_str()).unwrap_or_default().to_owned();
+        let read = match kind {
+            "events_api" => {
+                let event = payload.get("event").cloned().unwrap_or_default();
+                serde_json::from_value::<Event>(event).map(|event| self.from_event(me, &event))
+            }
+            "interactive" => serde_json::from_value(payload).map(|pressed| self.from_interaction(pressed)),
+            "slash_commands" => {
+                serde_json::from_value(payload).map(|command| self.from_command(command, &context.commands))
+            }
+            _ => {
+                tracing::debug!(channel = %self.name, kind, "an envelope of an unknown kind was passed over");
+                return None;
+            }
+        };
+        match read {
+            Ok(candidate) => candidate.map(|candidate| (event_id, candidate)),
+            Err(error) => {
+                tracing::warn!(channel = %self.name, %error, kind, "an envelope could not be read and was passed over");
+                None
+            }
+        }
+    }
+}
+
+/// What is known of a connection.
+#[derive(Debug)]
+struct Listening {
+    is_greeted: bool,
+    /// Whether it brought an envelope.
+    brought: bool,
+}
+
+/// Waits until Slack does not accept the bot's token any more, and says why.
+async fn refusal(refused: &mut watch::Receiver<Option<String>>) -> String {
+    let why = refused.wait_for(Option::is_some).await.map(|why| why.clone().unwrap_or_default());
+    match why {
+        Ok(why) => why,
+        Err(_) => std::future::pending().await,
+    }
+}
+
+/// Grows with every try; a little different each time, so that programs that lost Slack together do
+/// not come back together.
+fn pause(tries: u32) -> Duration {
+    let growing = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(tries.min(10))).min(LONGEST_PAUSE);
+    let nanos = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.subsec_nanos());
+    growing + growing.mul_f64(f64::from(nanos % 1000) / 4000.0)
+}

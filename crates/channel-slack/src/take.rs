@@ -1,0 +1,118 @@
+//! Takes a candidate in: access first, then the message, then the ledger, then the reaction.
+
+use std::time::Duration;
+
+use nanobot_channel::{AccessDecision, Admission, ChannelContext, ChatKind, DeliveryContext, Value};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::api::Done;
+use crate::channel::SlackChannel;
+use crate::inbound::{Candidate, Identity};
+use crate::text::escaped;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// What follows an envelope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// It was dealt with.
+    Forget,
+    /// The assistant is going down: it stays.
+    Stop,
+}
+
+/// An envelope that was dealt with.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// The connection it came through.
+    pub(crate) connection: u64,
+    pub(crate) envelope: String,
+    pub(crate) received: Instant,
+    pub(crate) next: Next,
+}
+
+impl SlackChannel {
+    /// Deals with a candidate, unless that was done before.
+    pub(crate) async fn take(
+        &self,
+        me: &Identity,
+        event: String,
+        candidate: Candidate,
+        context: &ChannelContext,
+    ) -> Next {
+        let names = [format!("{}/{}", candidate.chat, candidate.id), format!("event/{event}")];
+        let is_known = |name: &String| !name.ends_with('/') && self.seen.contains(name);
+        if names.iter().any(is_known) {
+            return Next::Forget;
+        }
+        let next = self.take_in(me, candidate, context).await;
+        if next == Next::Forget {
+            names.into_iter().for_each(|name| self.seen.insert(name));
+        }
+        next
+    }
+
+    async fn take_in(&self, me: &Identity, candidate: Candidate, context: &ChannelContext) -> Next {
+        if !self.may_talk(&candidate, context).await {
+            return Next::Forget;
+        }
+        let message = self.compose(me, &candidate, context).await;
+        let mut tries = 0_u32;
+        loop {
+            match context.intake.deliver(message.clone(), &candidate.arrival).await {
+                Admission::TryLater => {
+                    context.progress.degraded("messages cannot be stored now; they are kept and offered again");
+                    let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(tries.min(10))).min(LONGEST_PAUSE);
+                    tokio::time::sleep(pause).await;
+                    tries = tries.saturating_add(1);
+                }
+                Admission::ShuttingDown => return Next::Stop,
+                Admission::Accepted => {
+                    self.begin_reaction(&candidate);
+                    if let Some((message, label)) = candidate.pressed {
+                        self.show_choice(candidate.chat.as_str(), message, &label);
+                    }
+                    return Next::Forget;
+                }
+                Admission::Duplicate | Admission::NotAllowed => return Next::Forget,
+            }
+        }
+    }
+
+    /// Asks who decides, and passes on what a stranger in a direct chat shall read.
+    async fn may_talk(&self, candidate: &Candidate, context: &ChannelContext) -> bool {
+        match context.access.check(&candidate.sender, &candidate.chat, &candidate.arrival).await {
+            AccessDecision::Allowed => true,
+            AccessDecision::Denied => false,
+            AccessDecision::Ask(text) => {
+                if candidate.arrival.kind == ChatKind::Direct {
+                    let delivery = DeliveryContext { thread: candidate.thread.clone(), ..DeliveryContext::default() };
+                    if let Err(error) = self.say(&candidate.chat, &delivery, &escaped(&text)).await {
+                        tracing::warn!(channel = %self.name, %error, "a notice could not be sent");
+                    }
+                }
+                false
+            }
+        }
+    }
+
+    /// Puts the choice in place of the buttons, without waiting for it.
+    fn show_choice(&self, chat: &str, message: Value, label: &str) {
+        let Some(ts) = message.get("ts").and_then(Value::as_str) else { return };
+        let is_row = |block: &&Value| block.get("type").and_then(Value::as_str) == Some("actions");
+        let blocks = message.get("blocks").and_then(Value::as_array);
+        let mut blocks: Vec<Value> = blocks.into_iter().flatten().filter(|block| !is_row(block)).cloned().collect();
+        let choice = format!(":heavy_check_mark: {}", escaped(label));
+        blocks.push(json!({"type": "context", "elements": [{"type": "mrkdwn", "text": choice}]}));
+        let text = message.get("text").and_then(Value::as_str).unwrap_or(label);
+        let update = json!({"channel": chat, "ts": ts, "text": text, "blocks": blocks});
+        let (api, name) = (std::sync::Arc::clone(&self.api), self.name.clone());
+        self.in_background(async move {
+            if let Err(error) = api.call::<_, Done>("chat.update", &update).await {
+                tracing::debug!(channel = %name, %error, "a choice could not be shown");
+            }
+        });
+    }
+}
