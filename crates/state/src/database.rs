@@ -72,6 +72,15 @@ impl StateDb {
         Ok(Self { commands, clock: Clock::start(), path: path.into(), moved_aside })
     }
 
+    /// Looks at the file, and changes nothing: what is damaged in it, if anything is. Blocks, the
+    /// longer the larger the file is.
+    ///
+    /// # Errors
+    /// [`StateError::Newer`], [`StateError::Foreign`] and [`StateError::Database`].
+    pub fn examine(path: &Path) -> Result<Option<String>, StateError> {
+        opening::examine(path)
+    }
+
     /// The file.
     #[must_use]
     pub fn path(&self) -> &Path {

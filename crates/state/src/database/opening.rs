@@ -64,26 +64,14 @@ enum Refusal {
 }
 
 fn connect(path: &Path) -> Result<Connection, Refusal> {
-    let fault = |action: &'static str| {
-        move |error: rusqlite::Error| match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Refusal::Damaged(error.to_string()),
-            _ => Refusal::Final(database_error(path, action, error.into())),
-        }
-    };
+    let fault = |action| fault(path, action);
     let left_open = fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(fault("open it"))?;
     connection.busy_timeout(BUSY).map_err(fault("open it"))?;
     // Until the file is known to be sound and ours, closing it must not write the log back into it.
     keep_log_on_close(&connection, left_open).map_err(fault("open it"))?;
-    let version = match schema::kind(&connection).map_err(fault("read its version"))? {
-        Kind::Ours(version) => version,
-        Kind::Newer(found) => {
-            let newer = StateError::Newer { path: path.to_owned(), found, known: schema::VERSION };
-            return Err(Refusal::Final(newer));
-        }
-        Kind::Foreign => return Err(Refusal::Final(StateError::Foreign { path: path.to_owned() })),
-    };
+    let version = of_ours(path, &connection)?;
     if left_open {
         let verdict: String = connection
             .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
@@ -99,6 +87,41 @@ fn connect(path: &Path) -> Result<Connection, Refusal> {
     schema::migrate(&mut connection, version).map_err(fault("bring it up to date"))?;
     keep_log_on_close(&connection, false).map_err(fault("set it up"))?;
     Ok(connection)
+}
+
+/// What is damaged in the file, if anything is; nothing is changed.
+pub(super) fn examine(path: &Path) -> Result<Option<String>, StateError> {
+    match look(path) {
+        Ok(verdict) => Ok((verdict != "ok").then_some(verdict)),
+        Err(Refusal::Damaged(what)) => Ok(Some(what)),
+        Err(Refusal::Final(error)) => Err(error),
+    }
+}
+
+fn look(path: &Path) -> Result<String, Refusal> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(fault(path, "open it"))?;
+    connection.busy_timeout(BUSY).map_err(fault(path, "open it"))?;
+    of_ours(path, &connection)?;
+    connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(fault(path, "check it"))
+}
+
+/// The version of a file of ours.
+fn of_ours(path: &Path, connection: &Connection) -> Result<u32, Refusal> {
+    match schema::kind(connection).map_err(fault(path, "read its version"))? {
+        Kind::Ours(version) => Ok(version),
+        Kind::Newer(found) => {
+            Err(Refusal::Final(StateError::Newer { path: path.to_owned(), found, known: schema::VERSION }))
+        }
+        Kind::Foreign => Err(Refusal::Final(StateError::Foreign { path: path.to_owned() })),
+    }
+}
+
+fn fault(path: &Path, action: &'static str) -> impl Fn(rusqlite::Error) -> Refusal {
+    move |error| match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Refusal::Damaged(error.to_string()),
+        _ => Refusal::Final(database_error(path, action, error.into())),
+    }
 }
 
 /// Whether closing leaves the write-ahead log as it is: then the next opening looks closer.

@@ -1,0 +1,68 @@
+//! The channels: whether they can be made, who may talk through them, what that exposes.
+
+use nanobot_channels::AccessRules;
+use nanobot_config::Config;
+use nanobot_tools::ToolsConfig;
+
+use super::{Chart, Severity};
+use crate::channels::{Channels, make_all, wanted};
+use crate::error::chain;
+
+pub(super) async fn examine(chart: &mut Chart, config: &Config) {
+    let channels: Channels = match wanted(config) {
+        Ok(wanted) => make_all(wanted),
+        Err(error) => return chart.fault("channels.usable", chain(&error), error.remedy()),
+    };
+    if channels.is_empty() {
+        let remedy = "Run `nanobot channels login telegram`, or set channels.<name>.enabled, to be reached in a chat.";
+        chart.note(Severity::Note, "channels.usable", "no channel is enabled", Some(remedy.to_owned()));
+    }
+    let tools: ToolsConfig = config.section("tools").unwrap_or_default();
+    for (name, (wanted, made)) in channels {
+        let key = format!("channels.{name}");
+        let made = match made {
+            Ok(made) => made,
+            Err(why) => {
+                let remedy = format!("Correct {key} in the configuration, or set its enabled to false.");
+                chart.fault("channels.usable", format!("{key} cannot run: {why}"), remedy);
+                continue;
+            }
+        };
+        chart.good("channels.usable", format!("{key} is set up"));
+        if let Ok(settings) = wanted.settings() {
+            for notice in settings.access.notices(&name) {
+                let severity = if notice.is_warning() { Severity::Warning } else { Severity::Note };
+                let what = format!("{} {}", notice.key, notice.what);
+                chart.note(severity, "channels.access", what, Some(format!("{}.", notice.remedy)));
+            }
+            exposure(chart, &key, &settings.access, &tools);
+        }
+        if !chart.doctor.probe {
+            continue;
+        }
+        let Some(probe) = made.managed.channel().probe() else { continue };
+        match probe.probe().await {
+            Ok(who) => chart.good("channels.answers", format!("{key} is {who}")),
+            Err(error) => {
+                let remedy = format!("`nanobot channels login {name}` puts in new credentials.");
+                chart.fault("channels.answers", format!("{key}: {}", chain(&error)), remedy);
+            }
+        }
+    }
+}
+
+/// What whoever writes through a channel can have done on this computer.
+fn exposure(chart: &mut Chart, key: &str, rules: &AccessRules, tools: &ToolsConfig) {
+    if !rules.allow_from.contains("*") {
+        return;
+    }
+    let reach = match tools.restrict_to_workspace {
+        true => "have commands run and read and write files of the workspace",
+        false => "have commands run and read and write every file of this user",
+    };
+    chart.warn(
+        "channels.exposed",
+        format!("{key}.allowFrom has \"*\": everyone who finds the bot may {reach}"),
+        format!("List ids in {key}.allowFrom, or remove the key so that people are paired."),
+    );
+}

@@ -1,0 +1,53 @@
+//! The computer: its clock, and what it can keep tools away from.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use nanobot_config::Config;
+use nanobot_tools::ToolsConfig;
+
+use super::{Chart, Severity};
+
+/// Files may be this much newer than the clock: another computer may have written them.
+const SLACK: Duration = Duration::from_hours(1);
+
+pub(super) fn examine(chart: &mut Chart, config: &Config) {
+    clock(chart, config);
+    tools(chart, config);
+}
+
+/// A clock that runs behind what is on disk was put back, or never set: reminders would be late.
+fn clock(chart: &mut Chart, config: &Config) {
+    let now = SystemTime::now();
+    let sessions = config.workspace().map(|workspace| workspace.join("sessions")).unwrap_or_default();
+    let written =
+        [config.paths().config_file.clone(), config.paths().state_db.clone()].into_iter().chain(files(&sessions));
+    let newest = written.filter_map(|path| std::fs::metadata(path).ok()?.modified().ok()).max();
+    match newest.and_then(|newest| newest.duration_since(now).ok()).filter(|ahead| *ahead > SLACK) {
+        Some(ahead) => chart.fault(
+            "machine.clock",
+            format!("the clock is {} hours behind what was written last", ahead.as_secs() / 3600),
+            "Set the clock (`timedatectl set-ntp true` on many systems): reminders go by it.",
+        ),
+        None => chart.good("machine.clock", format!("it is {}", chrono::Local::now().format("%Y-%m-%d %H:%M %:z"))),
+    }
+}
+
+fn files(folder: &Path) -> Vec<std::path::PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    entries.filter_map(Result::ok).map(|entry| entry.path()).collect()
+}
+
+fn tools(chart: &mut Chart, config: &Config) {
+    let Ok(tools) = config.section::<ToolsConfig>("tools") else { return };
+    if !tools.restrict_to_workspace {
+        chart.warn(
+            "tools.restricted",
+            "tools.restrictToWorkspace is false: tools may read and write files everywhere",
+            "Set it to true, unless the assistant is meant to work on the whole computer.",
+        );
+    }
+    let what = "commands run without a sandbox of the operating system: what they may do is guarded, not walled off";
+    let remedy = "Run the gateway as a user of its own, or in the container image.";
+    chart.note(Severity::Note, "tools.sandbox", what, Some(remedy.to_owned()));
+}
