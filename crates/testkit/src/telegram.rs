@@ -3,8 +3,9 @@
 //! Clients are pointed at [`TelegramFake::api_base`]. An update is handed out again and again until a
 //! `getUpdates` with a higher offset confirms it; a second poller ends the first with 409; markup is
 //! parsed as Telegram parses it; limits count UTF-16 units after that. Requests may be JSON, form,
-//! multipart or query, method names in any case. Known gaps: `parse_mode` knows HTML alone, webhooks
-//! cannot be set, and albums are sent one by one.
+//! multipart or query, method names in any case. A webhook is posted to the address of a listener
+//! that stands for the proxy in front of it, which ends TLS ([`TelegramFake::post_to`]). Known gaps:
+//! `parse_mode` knows HTML alone, and failed posts are repeated faster than Telegram does.
 
 mod api;
 mod fault;
@@ -13,11 +14,14 @@ mod handler;
 mod html;
 mod incoming;
 mod messages;
-mod multipart;
+pub(crate) mod multipart;
 mod params;
 mod polling;
 mod sending;
 mod state;
+mod webhook;
+
+use std::net::SocketAddr;
 
 use serde_json::Value;
 
@@ -43,6 +47,7 @@ pub const BOT_USERNAME: &str = "nanobot_test_bot";
 pub struct TelegramFake {
     server: Server,
     state: Watched<State>,
+    _poster: webhook::Poster,
 }
 
 impl TelegramFake {
@@ -54,7 +59,8 @@ impl TelegramFake {
         let state = Watched::new(State::default());
         let shared = state.clone();
         let server = Server::start(move |request| handler::handle(shared.clone(), request)).await?;
-        Ok(Self { server, state })
+        let _poster = webhook::Poster::start(state.clone());
+        Ok(Self { server, state, _poster })
     }
 
     /// What takes the place of `https://api.telegram.org`, without a final slash.
@@ -98,6 +104,44 @@ impl TelegramFake {
     /// Makes the token invalid from now on.
     pub fn revoke_token(&self) {
         self.state.change(|state| state.is_revoked = true);
+    }
+
+    /// Where posts to the webhook end up: what stands there for the proxy that ends TLS.
+    pub fn post_to(&self, address: SocketAddr) {
+        self.state.change(|state| state.webhook.post_to(address));
+    }
+
+    /// Whether polls bring nothing although updates wait.
+    pub fn blind(&self, is_blind: bool) {
+        self.state.change(|state| state.is_blind = is_blind);
+    }
+
+    /// Lets nobody write to a topic.
+    pub fn close_topic(&self, chat_id: i64, thread: i64) {
+        self.state.change(|state| {
+            state.chats.entry(chat_id).or_default().closed_threads.insert(thread);
+        });
+    }
+
+    /// Takes a topic away.
+    pub fn delete_topic(&self, chat_id: i64, thread: i64) {
+        self.state.change(|state| {
+            state.chats.entry(chat_id).or_default().threads.remove(&thread);
+        });
+    }
+
+    /// The people of a chat want to hear no more of the bot.
+    pub fn block(&self, chat_id: i64) {
+        self.state.change(|state| state.chats.entry(chat_id).or_default().is_blocked = true);
+    }
+
+    /// A group becomes a supergroup with another id.
+    pub fn migrate(&self, chat_id: i64, to: i64) {
+        self.state.change(|state| {
+            state.chats.entry(chat_id).or_default().moved_to = Some(to);
+            let chat = state.chats.entry(to).or_default();
+            chat.json = serde_json::json!({"id": to, "type": "supergroup", "title": format!("Group {to}")});
+        });
     }
 
     /// Makes the token valid again.
@@ -175,7 +219,7 @@ impl TelegramFake {
     /// Whether a pushed update was confirmed. True for one that nobody wanted.
     #[must_use]
     pub fn is_acknowledged(&self, pushed: Pushed) -> bool {
-        pushed.update_id.is_none_or(|id| id < self.acknowledged_offset())
+        self.state.read(|state| pushed.update_id.is_none_or(|id| !state.updates.contains_key(&id)))
     }
 
     /// Waits until a pushed update is confirmed.
@@ -184,7 +228,7 @@ impl TelegramFake {
     /// [`TestkitError::TimedOut`].
     pub async fn wait_for_acknowledged(&self, pushed: Pushed) -> Result<(), TestkitError> {
         let what = format!("update {:?} to be confirmed", pushed.update_id);
-        let reached = |state: &State| pushed.update_id.is_none_or(|id| id < state.acknowledged);
+        let reached = |state: &State| pushed.update_id.is_none_or(|id| !state.updates.contains_key(&id));
         self.state.wait_for(&what, |state| reached(state).then_some(())).await
     }
 

@@ -11,13 +11,15 @@ pub(super) struct ApiError {
     pub(super) code: u16,
     pub(super) description: String,
     pub(super) retry_after: Option<u32>,
+    /// The id that the chat has now.
+    pub(super) migrated_to: Option<i64>,
 }
 
 pub(super) type Outcome = Result<Value, ApiError>;
 
 impl ApiError {
     pub(super) fn new(code: u16, description: impl Into<String>) -> Self {
-        Self { code, description: description.into(), retry_after: None }
+        Self { code, description: description.into(), retry_after: None, migrated_to: None }
     }
 
     pub(super) fn bad(description: impl AsRef<str>) -> Self {
@@ -31,6 +33,18 @@ impl ApiError {
 
     pub(super) fn unauthorized() -> Self {
         Self::new(401, "Unauthorized")
+    }
+
+    pub(super) fn migrated(chat: i64) -> Self {
+        Self { migrated_to: Some(chat), ..Self::bad("group chat was upgraded to a supergroup chat") }
+    }
+
+    pub(super) fn webhook_is_active() -> Self {
+        Self::new(
+            409,
+            "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook \
+             first",
+        )
     }
 
     pub(super) fn unknown_method() -> Self {
@@ -52,6 +66,9 @@ pub(super) fn response(outcome: &Outcome) -> Response {
             let mut body = json!({"ok": false, "error_code": error.code, "description": error.description});
             if let Some(seconds) = error.retry_after {
                 set(&mut body, "parameters", json!({"retry_after": seconds}));
+            }
+            if let Some(chat) = error.migrated_to {
+                set(&mut body, "parameters", json!({"migrate_to_chat_id": chat}));
             }
             Response::json(error.code, &body)
         }

@@ -28,12 +28,16 @@ const METHODS: &[&str] = &[
     "sendAudio",
     "sendChatAction",
     "sendDocument",
+    "sendMediaGroup",
     "sendMessage",
     "sendPhoto",
+    "sendSticker",
     "sendVideo",
+    "sendVideoNote",
     "sendVoice",
     "setMessageReaction",
     "setMyCommands",
+    "setWebhook",
 ];
 
 pub(super) async fn handle(state: Watched<State>, request: Request) -> Response {
@@ -102,10 +106,10 @@ impl State {
     fn call(&mut self, method: &str, params: &Params) -> Outcome {
         match method {
             "getMe" => Ok(me()),
-            "getWebhookInfo" => Ok(json!({
-                "url": "", "has_custom_certificate": false, "pending_update_count": self.updates.len(),
-            })),
+            "getWebhookInfo" => Ok(self.webhook.info(self.updates.len())),
+            "setWebhook" => self.set_webhook(params),
             "deleteWebhook" => {
+                self.webhook.remove();
                 if params.flag("drop_pending_updates") {
                     self.updates.clear();
                 }
@@ -125,6 +129,7 @@ impl State {
             "editMessageText" => self.edit_text(params),
             "editMessageReplyMarkup" => self.edit_markup(params),
             "sendMessage" => self.send_text(params),
+            "sendMediaGroup" => self.send_album(params),
             other => self.send_file(other, params),
         }
     }

@@ -51,6 +51,10 @@ pub enum FileKind {
     Video,
     /// A film without sound.
     Animation,
+    /// A short round film.
+    VideoNote,
+    /// A sticker.
+    Sticker,
 }
 
 impl FileKind {
@@ -64,6 +68,8 @@ impl FileKind {
             Self::Audio => "audio",
             Self::Video => "video",
             Self::Animation => "animation",
+            Self::VideoNote => "video_note",
+            Self::Sticker => "sticker",
         }
     }
 }
@@ -81,7 +87,19 @@ pub struct Incoming {
     pub(super) thread: Option<i64>,
     pub(super) reply_to: Option<i64>,
     pub(super) album: Option<String>,
+    pub(super) voice: Voice,
     pub(super) file: Option<IncomingFile>,
+}
+
+/// On whose behalf somebody speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Voice {
+    /// Their own.
+    Person,
+    /// The group's, as an administrator who stays unknown.
+    Group,
+    /// The channel's.
+    Channel,
 }
 
 #[derive(Clone, Debug)]
@@ -104,7 +122,31 @@ impl Incoming {
     pub fn group(chat_id: i64, person: &Person, text: impl Into<String>) -> Self {
         let text = text.into();
         let entities = marks(&text);
-        Self { chat_id, person: person.clone(), text, entities, thread: None, reply_to: None, album: None, file: None }
+        Self {
+            chat_id,
+            person: person.clone(),
+            text,
+            entities,
+            thread: None,
+            reply_to: None,
+            album: None,
+            voice: Voice::Person,
+            file: None,
+        }
+    }
+
+    /// A text that a channel posts.
+    #[must_use]
+    pub fn post(channel_id: i64, text: impl Into<String>) -> Self {
+        let nobody = Person { id: 0, first_name: String::new(), username: None };
+        Self { voice: Voice::Channel, ..Self::group(channel_id, &nobody, text) }
+    }
+
+    /// The same by an administrator of the group who stays unknown.
+    #[must_use]
+    pub fn anonymously(mut self) -> Self {
+        self.voice = Voice::Group;
+        self
     }
 
     /// The same inside a topic.
@@ -150,8 +192,35 @@ impl Incoming {
             }
             return chat;
         }
-        let kind = if self.chat_id < SUPERGROUPS_BELOW { "supergroup" } else { "group" };
+        let kind = match self.voice {
+            Voice::Channel => "channel",
+            Voice::Person | Voice::Group if self.chat_id < SUPERGROUPS_BELOW => "supergroup",
+            Voice::Person | Voice::Group => "group",
+        };
         json!({"id": self.chat_id, "type": kind, "title": format!("Group {}", self.chat_id)})
+    }
+}
+
+impl Voice {
+    /// Who a message is from, as the API says it.
+    pub(super) fn sign(self, json: &mut Value, person: &Person, chat: &Value) {
+        match self {
+            Self::Person => set(json, "from", person.json()),
+            Self::Group => {
+                // Everybody who stays unknown is this user to old programs.
+                let stand_in = json!({
+                    "id": 1_087_968_824, "is_bot": true, "first_name": "Group", "username": "GroupAnonymousBot",
+                });
+                set(json, "from", stand_in);
+                set(json, "sender_chat", chat.clone());
+            }
+            Self::Channel => set(json, "sender_chat", chat.clone()),
+        }
+    }
+
+    /// The kind of update that tells of a message.
+    pub(super) fn update(self) -> &'static str {
+        if self == Self::Channel { "channel_post" } else { "message" }
     }
 }
 

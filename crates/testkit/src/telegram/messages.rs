@@ -116,6 +116,20 @@ impl Message {
                 };
                 json!([size(90), size(320)])
             }
+            FileKind::VideoNote => {
+                let mut meta = file.meta();
+                set(&mut meta, "length", 240);
+                set(&mut meta, "duration", 1);
+                meta
+            }
+            FileKind::Sticker => {
+                let mut meta = file.meta();
+                let marks = json!({"type": "regular", "width": 512, "height": 512, "is_animated": false, "is_video": false, "emoji": "👍"});
+                for (key, value) in marks.as_object().into_iter().flatten() {
+                    set(&mut meta, key, value.clone());
+                }
+                meta
+            }
             FileKind::Document | FileKind::Voice | FileKind::Audio | FileKind::Video | FileKind::Animation => {
                 let mut meta = file.meta();
                 set(&mut meta, "mime_type", file.mime.as_str());

@@ -4,22 +4,22 @@ use bytes::Bytes;
 
 use crate::http::find;
 
-pub(super) struct Part {
-    pub(super) field: String,
-    pub(super) file_name: Option<String>,
-    pub(super) mime: Option<String>,
-    pub(super) bytes: Bytes,
+pub(crate) struct Part {
+    pub(crate) field: String,
+    pub(crate) file_name: Option<String>,
+    pub(crate) mime: Option<String>,
+    pub(crate) bytes: Bytes,
 }
 
 /// The boundary of a multipart content type.
-pub(super) fn boundary(content_type: &str) -> Option<&str> {
+pub(crate) fn boundary(content_type: &str) -> Option<&str> {
     let parameters = content_type.strip_prefix("multipart/form-data")?;
     let boundary = parameters.split(';').find_map(|parameter| parameter.trim().strip_prefix("boundary="))?;
     Some(boundary.trim_matches('"'))
 }
 
 /// The parts of a body. What is malformed ends the list.
-pub(super) fn parts(body: &Bytes, boundary: &str) -> Vec<Part> {
+pub(crate) fn parts(body: &Bytes, boundary: &str) -> Vec<Part> {
     let delimiter = format!("\r\n--{boundary}");
     let opening = format!("--{boundary}");
     let mut parts = Vec::new();

@@ -14,14 +14,23 @@ const JSON_FIELDS: &[&str] = &[
     "commands",
     "entities",
     "link_preview_options",
+    "media",
     "reaction",
     "reply_markup",
     "reply_parameters",
     "scope",
 ];
-const NUMBERS: &[&str] =
-    &["chat_id", "limit", "message_id", "message_thread_id", "offset", "reply_to_message_id", "timeout"];
-const FLAGS: &[&str] = &["allow_sending_without_reply", "drop_pending_updates", "is_big"];
+const NUMBERS: &[&str] = &[
+    "chat_id",
+    "limit",
+    "max_connections",
+    "message_id",
+    "message_thread_id",
+    "offset",
+    "reply_to_message_id",
+    "timeout",
+];
+const FLAGS: &[&str] = &["allow_sending_without_reply", "drop_pending_updates", "is_big", "supports_streaming"];
 
 /// A file that came in a multipart body.
 #[derive(Clone, Debug, PartialEq, Eq)]

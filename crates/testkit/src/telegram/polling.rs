@@ -20,6 +20,9 @@ struct Poll {
 }
 
 pub(super) async fn get_updates(state: &Watched<State>, params: &Params) -> Outcome {
+    if state.read(|state| state.webhook.is_set()) {
+        return Err(ApiError::webhook_is_active());
+    }
     let poll = state.change(|state| state.begin_poll(params));
     let deadline = Instant::now() + poll.timeout;
     let mut changed = state.subscribe();
@@ -28,7 +31,7 @@ pub(super) async fn get_updates(state: &Watched<State>, params: &Params) -> Outc
             state.change(|state| state.conflicts += 1);
             return Err(ApiError::conflict());
         }
-        let updates = state.read(|state| state.updates.values().take(poll.limit).cloned().collect::<Vec<_>>());
+        let updates = state.read(|state| state.seen_by(&poll));
         if !updates.is_empty() {
             return Ok(Value::Array(updates));
         }
@@ -43,6 +46,11 @@ pub(super) async fn get_updates(state: &Watched<State>, params: &Params) -> Outc
 }
 
 impl State {
+    fn seen_by(&self, poll: &Poll) -> Vec<Value> {
+        let limit = if self.is_blind { 0 } else { poll.limit };
+        self.updates.values().take(limit).cloned().collect()
+    }
+
     /// Whether a poll is to end without news; each such order ends one.
     fn take_empty_answer(&mut self) -> bool {
         let ends = self.empty_answers > 0;

@@ -14,6 +14,7 @@ use crate::json::set;
 
 const TEXT_LIMIT: usize = 4096;
 const CAPTION_LIMIT: usize = 1024;
+const PHOTO_LIMIT: usize = 10 << 20;
 const ACTIONS: &[&str] = &[
     "typing",
     "upload_photo",
@@ -33,7 +34,12 @@ const REACTIONS: &str = "❤ 👍 👎 🔥 🥰 👏 😁 🤔 🤯 😱 🤬 �
 impl State {
     fn chat(&mut self, params: &Params) -> Result<&mut Chat, ApiError> {
         let chat = params.number("chat_id").and_then(|id| self.chats.get_mut(&id));
-        chat.ok_or_else(|| ApiError::bad("chat not found"))
+        let chat = chat.ok_or_else(|| ApiError::bad("chat not found"))?;
+        match chat.moved_to {
+            Some(moved_to) => Err(ApiError::migrated(moved_to)),
+            None if chat.is_blocked => Err(ApiError::new(403, "Forbidden: bot was blocked by the user")),
+            None => Ok(chat),
+        }
     }
 
     pub(super) fn send_text(&mut self, params: &Params) -> Outcome {
@@ -59,6 +65,8 @@ impl State {
             "sendAudio" => FileKind::Audio,
             "sendVideo" => FileKind::Video,
             "sendAnimation" => FileKind::Animation,
+            "sendVideoNote" => FileKind::VideoNote,
+            "sendSticker" => FileKind::Sticker,
             _ => return Err(ApiError::unknown_method()),
         };
         let formatted = formatted(params, "caption", "caption_entities")?;
@@ -66,20 +74,62 @@ impl State {
             return Err(ApiError::bad("message caption is too long"));
         }
         let mut message = draft(self.chat(params)?, params)?;
-        let file = self.file_of(kind, params)?;
+        let file = self.file_of(kind, params.text(kind.field()), params)?;
         message.source = params.text("caption").to_owned();
         message.set_file(kind, &file);
         message.set_text(formatted);
         self.commit(params, message)
     }
 
+    /// Sends two to ten files as one.
+    pub(super) fn send_album(&mut self, params: &Params) -> Outcome {
+        let items = params.json("media").and_then(Value::as_array).cloned().unwrap_or_default();
+        if !(2..=10).contains(&items.len()) {
+            return Err(ApiError::bad("wrong number of items in media group"));
+        }
+        let text = |item: &Value, key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let kinds: Vec<String> = items.iter().map(|item| text(item, "type")).collect();
+        let alone = |kind: &str| matches!(kind, "audio" | "document");
+        if kinds.iter().any(|kind| alone(kind)) && kinds.iter().any(|kind| Some(kind) != kinds.first()) {
+            return Err(ApiError::bad("can't mix such media in an album"));
+        }
+        let mut messages = Vec::new();
+        for item in &items {
+            let kind = match text(item, "type").as_str() {
+                "photo" => FileKind::Photo,
+                "video" => FileKind::Video,
+                "audio" => FileKind::Audio,
+                "document" => FileKind::Document,
+                _ => return Err(ApiError::bad("can't parse InputMedia: wrong type")),
+            };
+            let mut message = draft(self.chat(params)?, params)?;
+            let file = self.file_of(kind, &text(item, "media"), params)?;
+            message.set_file(kind, &file);
+            message.set_text(html::plain(&text(item, "caption")));
+            messages.push(message);
+        }
+        let group = format!("1{:016}", self.sent.len());
+        let mut sent = Vec::new();
+        for mut message in messages {
+            set(&mut message.json, "media_group_id", group.as_str());
+            sent.push(self.commit(params, message)?);
+        }
+        Ok(Value::Array(sent))
+    }
+
     /// The file meant by a parameter: an upload of that name, `attach://<part>`, a known id, or a URL.
-    fn file_of(&mut self, kind: FileKind, params: &Params) -> Result<StoredFile, ApiError> {
-        let value = params.text(kind.field());
+    pub(super) fn file_of(&mut self, kind: FileKind, value: &str, params: &Params) -> Result<StoredFile, ApiError> {
         let field = value.strip_prefix("attach://").unwrap_or(kind.field());
         if let Some(upload) = params.files.iter().find(|upload| upload.field == field) {
             if upload.bytes.is_empty() {
                 return Err(ApiError::bad("file must be non-empty"));
+            }
+            if kind == FileKind::Photo && upload.bytes.len() > PHOTO_LIMIT {
+                let size = upload.bytes.len();
+                let problem = format!(
+                    "file of size {size} bytes is too big for a photo; the maximum size is {PHOTO_LIMIT} bytes"
+                );
+                return Err(ApiError::bad(problem));
             }
             return Ok(self.files.keep(kind, &upload.name, upload.mime.as_deref(), upload.bytes.clone()));
         }
@@ -223,6 +273,7 @@ fn thread(chat: &Chat, params: &Params) -> Result<Option<i64>, ApiError> {
     let thread = params.number("message_thread_id");
     match thread {
         Some(thread) if !chat.threads.contains(&thread) => Err(ApiError::bad("message thread not found")),
+        Some(thread) if chat.closed_threads.contains(&thread) => Err(ApiError::bad("TOPIC_CLOSED")),
         _ => Ok(thread),
     }
 }

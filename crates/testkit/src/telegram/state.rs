@@ -10,6 +10,7 @@ use super::files::Files;
 use super::html::Formatted;
 use super::incoming::{Incoming, Person, marks};
 use super::messages::{Message, SentMessage};
+use super::webhook::Webhook;
 use super::{BOT_ID, BOT_USERNAME};
 use crate::json::set;
 
@@ -47,6 +48,10 @@ pub(super) struct State {
     pub(super) acknowledged: i64,
     pub(super) poll: u64,
     pub(super) conflicts: usize,
+    /// Where updates are posted instead of being asked for.
+    pub(super) webhook: Webhook,
+    /// Polls bring nothing, whatever waits.
+    pub(super) is_blind: bool,
     /// How many polls are to end without news.
     pub(super) empty_answers: usize,
     pub(super) chats: BTreeMap<i64, Chat>,
@@ -65,6 +70,11 @@ pub(super) struct State {
 pub(super) struct Chat {
     pub(super) json: Value,
     pub(super) threads: BTreeSet<i64>,
+    pub(super) closed_threads: BTreeSet<i64>,
+    /// The person wants to hear no more, or the group has thrown the bot out.
+    pub(super) is_blocked: bool,
+    /// The id of the supergroup that it has become.
+    pub(super) moved_to: Option<i64>,
     pub(super) messages: BTreeMap<i64, Message>,
     last_message: i64,
 }
@@ -96,9 +106,8 @@ impl State {
             set(&mut chat.json, "is_forum", true);
         }
         let message_id = chat.next_id();
-        let mut json = json!({
-            "message_id": message_id, "from": incoming.person.json(), "chat": chat.json, "date": now(),
-        });
+        let mut json = json!({"message_id": message_id, "chat": chat.json, "date": now()});
+        incoming.voice.sign(&mut json, &incoming.person, &chat.json);
         if let Some(thread) = incoming.thread {
             set(&mut json, "message_thread_id", thread);
             set(&mut json, "is_topic_message", true);
@@ -117,7 +126,7 @@ impl State {
         message.set_text(formatted);
         let json = message.json.clone();
         chat.messages.insert(message_id, message);
-        Pushed { chat_id, message_id, update_id: self.enqueue("message", json) }
+        Pushed { chat_id, message_id, update_id: self.enqueue(incoming.voice.update(), json) }
     }
 
     pub(super) fn edit_by_person(&mut self, chat_id: i64, message_id: i64, text: &str) -> Option<Pushed> {
