@@ -44,8 +44,11 @@ impl TelegramChannel {
     ) -> Result<(), ChannelError> {
         let mut joined = Joined::default();
         let mut quiet = 0;
+        // The first one ends at once, and shows whether polls work.
+        let mut seconds = 0;
         loop {
-            let mut updates = self.poll(context, self.config.poll_timeout).await?;
+            let mut updates = self.poll(context, seconds).await?;
+            seconds = self.config.poll_timeout;
             if updates.is_empty() {
                 quiet += 1;
                 if quiet < QUIET_POLLS {
@@ -95,10 +98,12 @@ impl TelegramChannel {
         Ok(updates)
     }
 
-    /// Polls until there is an answer.
+    /// Polls until there is an answer; after a failure it ends at once, so that it is soon known that
+    /// all is well again.
     async fn poll(&self, context: &ChannelContext, seconds: u32) -> Result<Vec<Received>, ChannelError> {
         let mut failures = 0;
         loop {
+            let seconds = if failures == 0 { seconds } else { 0 };
             let mut request = GetUpdates::new().timeout(seconds).allowed_updates(self.wanted_updates());
             request.offset = Some(self.offset.load(Ordering::Relaxed)).filter(|offset| *offset > 0);
             let error = match self.api.poll(&request).await {

@@ -93,8 +93,8 @@ impl TelegramChannel {
     pub(crate) async fn receive(&self, context: &ChannelContext) -> Result<(), ChannelError> {
         // Whatever kept the last run from going on is not met again on an old connection.
         self.api.renew();
+        // That the bot is known is no sign of life: messages may be kept from it all the same.
         let bot = self.introduce(context).await?;
-        context.progress.alive();
         match self.config.mode {
             Mode::Polling => self.receive_by_polls(&bot, context).await,
             Mode::Webhook => Box::pin(self.receive_by_webhook(&bot, context)).await,

@@ -9,9 +9,11 @@ use crate::support::{Running, ann};
 #[tokio::test]
 async fn the_first_calls_say_who_the_bot_is_and_what_it_can_do() {
     let running = Running::start(json!({})).await;
-    let call = running.fake.wait_for_calls("getUpdates", 1).await.unwrap().remove(0);
-    let expected = json!({"timeout": 50, "allowed_updates": ["message", "edited_message", "channel_post"]});
-    assert_eq!(call.params, expected, "without an offset nothing that waits is dropped");
+    let calls = running.fake.wait_for_calls("getUpdates", 2).await.unwrap();
+    let expected =
+        |timeout| json!({"timeout": timeout, "allowed_updates": ["message", "edited_message", "channel_post"]});
+    assert_eq!(calls[0].params, expected(0), "the first one shows at once that polls work");
+    assert_eq!(calls[1].params, expected(50), "without an offset nothing that waits is dropped");
     let commands: Vec<_> = running.fake.commands().as_array().unwrap().iter().map(|c| c["command"].clone()).collect();
     assert_eq!(commands, ["new", "stop"]);
     running.stop().await;
@@ -175,4 +177,35 @@ async fn every_finished_poll_is_a_sign_of_life() {
     let running = Running::start(json!({"pollTimeout": 0})).await;
     running.assistant.wait_until("signs of life", |seen| seen.alive > 5).await;
     running.stop().await;
+}
+
+#[tokio::test]
+async fn polls_that_bring_nothing_although_something_waits_end_the_run() {
+    let fake = nanobot_testkit::TelegramFake::start().await.unwrap();
+    fake.blind(true);
+    fake.push(Incoming::private(&ann(), "unseen"));
+    let (fake, error) = Running::at(fake, &json!({"pollTimeout": 0})).end().await;
+    assert_eq!(error.to_string(), "the platform cannot be reached: 1 updates wait at Telegram, but polls bring none");
+    fake.blind(false);
+    let again = Running::at(fake, &json!({"pollTimeout": 0}));
+    assert_eq!(again.assistant.message(1).await.content, "unseen");
+    again.stop().await;
+}
+
+#[tokio::test]
+async fn quiet_is_quiet_when_nothing_waits() {
+    let running = Running::start(json!({"pollTimeout": 0})).await;
+    running.fake.wait_for_calls("getWebhookInfo", 2).await.unwrap();
+    running.hello().await;
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_probe_says_who_the_bot_is_without_receiving() {
+    let fake = nanobot_testkit::TelegramFake::start().await.unwrap();
+    let channel = crate::support::channel(&fake, &json!({}));
+    assert_eq!(channel.probe().unwrap().probe().await.unwrap(), "@nanobot_test_bot");
+    assert_eq!(fake.calls().len(), 1);
+    fake.revoke_token();
+    assert!(matches!(channel.probe().unwrap().probe().await, Err(ChannelError::Auth(_))));
 }
