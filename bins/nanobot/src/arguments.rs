@@ -81,6 +81,9 @@ pub(crate) enum Command {
     /// Search memory and conversations; review what changed in memory and bring it back
     #[command(subcommand)]
     Memory(MemoryCommand),
+    /// How channels are; try one, or give one its credentials
+    #[command(subcommand)]
+    Channels(ChannelsCommand),
     /// Show the configuration and where each value comes from
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -424,6 +427,39 @@ pub(crate) enum ExportFormat {
     Jsonl,
     /// Markdown, to be read
     Md,
+}
+
+/// What can be done with channels.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ChannelsCommand {
+    /// How every configured channel is, as the running gateway says
+    Status {
+        /// Ask each platform whether it accepts the channel; exit code 1 if one is not well
+        #[arg(long)]
+        probe: bool,
+        /// As JSON, for programs
+        #[arg(long)]
+        json: bool,
+    },
+    /// Ask the platform who the channel is, and send a test message if a chat is named
+    Test {
+        /// The channel, as the configuration names it
+        name: String,
+        /// The chat, by its id on the platform
+        #[arg(long, value_name = "CHAT", allow_hyphen_values = true)]
+        to: Option<String>,
+    },
+    /// Ask for the channel's credentials, try them, write them down and switch the channel on
+    Login {
+        /// The channel: a platform such as `telegram`, or a name of your own with --kind
+        name: String,
+        /// The platform, where the channel is not named after it
+        #[arg(long, value_name = "PLATFORM")]
+        kind: Option<String>,
+        /// Do not ask the platform
+        #[arg(long)]
+        no_probe: bool,
+    },
 }
 
 /// What can be asked of the configuration.

@@ -4,6 +4,7 @@
 //! arguments are understood: no async runtime, no TLS, no log.
 
 mod arguments;
+mod ask;
 mod commands;
 mod failure;
 mod logs;
@@ -61,6 +62,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Skills(command) => commands::skills(&load, &command),
         Command::Memory(command) => commands::memory(&load, command),
         Command::Cron(command) => commands::cron(&load, command),
+        Command::Channels(command) => commands::channels(&load, command),
         Command::Config(command) => commands::config(&load, &command),
     }
 }

@@ -2,10 +2,23 @@
 
 use std::sync::Arc;
 
-use nanobot_channel::{Channel, ChannelError, ChannelFactory, ChannelName, RawConfig, Value};
+use nanobot_channel::{Channel, ChannelError, ChannelFactory, ChannelName, Credential, RawConfig, Value};
 use serde_json::json;
 
 use crate::{EmailChannel, EmailConfig};
+
+const CREDENTIALS: &[Credential] = &[
+    Credential::account("imapHost", "the server that mail is read from, as your provider names it (imap.example.com)"),
+    Credential::account("imapUsername", "the name of the mailbox there, most often the whole address"),
+    Credential::secret("imapPassword", "its password; many providers want one made for programs, an app password"),
+    Credential::detail("smtpHost", "the server that mail is sent by (smtp.example.com)"),
+    Credential::detail("smtpUsername", "the name there, most often the same"),
+    Credential::secret("smtpPassword", "its password, most often the same"),
+    Credential::detail(
+        "consentGranted",
+        "yes, if the owner of the mailbox agreed that the assistant reads it and writes in its name",
+    ),
+];
 
 /// Makes [`EmailChannel`]s.
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,6 +73,10 @@ impl ChannelFactory for EmailFactory {
             "sendProgress": false,
             "sendToolHints": false,
         })
+    }
+
+    fn credentials(&self) -> &'static [Credential] {
+        CREDENTIALS
     }
 
     fn create(&self, name: ChannelName, config: &RawConfig) -> Result<Arc<dyn Channel>, ChannelError> {

@@ -8,9 +8,10 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use nanobot_channel::{
     Channel, ChannelContext, ChannelError, ChannelFactory, ChannelName, DeliveryGuarantee, Dialect, Drafts, Measure,
-    OutboundKind, OutboundMessage, OutboundPart, RawConfig, Sent, TaskTracker, TextStyle, TurnEnds, Value, async_trait,
+    OutboundKind, OutboundMessage, OutboundPart, Probe, RawConfig, Sent, TaskTracker, TextStyle, TurnEnds, Value,
+    async_trait,
 };
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::MissedTickBehavior;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
@@ -152,8 +153,32 @@ impl Channel for WebSocketChannel {
         self.config.streaming.then_some(self)
     }
 
+    fn probe(&self) -> Option<&dyn Probe> {
+        Some(self)
+    }
+
     fn turn_ends(&self) -> Option<&dyn TurnEnds> {
         Some(self)
+    }
+}
+
+/// There is no platform: the question is whether a client would find anybody.
+#[async_trait]
+impl Probe for WebSocketChannel {
+    async fn probe(&self) -> Result<String, ChannelError> {
+        let WebSocketConfig { host, port, .. } = &*self.config;
+        // What listens everywhere is reached here, too.
+        let here = match host.as_str() {
+            "0.0.0.0" | "" => "127.0.0.1",
+            "::" => "::1",
+            other => other,
+        };
+        match TcpStream::connect((here, *port)).await {
+            Ok(_) => Ok(format!("somebody listens on {here}:{port}")),
+            Err(error) => Err(ChannelError::Unavailable(format!(
+                "nobody listens on {here}:{port} ({error}); a gateway does while it runs"
+            ))),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The commands, one file each. Each loads the configuration, does one thing and says how it went.
 
 mod agent;
+mod channels;
 mod config;
 mod cron;
 mod gateway;
@@ -14,6 +15,7 @@ mod status;
 mod transcript;
 
 pub(crate) use agent::agent;
+pub(crate) use channels::channels;
 pub(crate) use config::config;
 pub(crate) use cron::cron;
 pub(crate) use gateway::gateway;

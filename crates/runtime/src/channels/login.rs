@@ -20,6 +20,8 @@ use crate::{RuntimeError, platforms};
 pub struct ChannelLogin {
     wanted: Wanted,
     credentials: &'static [Credential],
+    /// The platform's section as a new configuration gets it.
+    defaults: Value,
     given: Vec<&'static str>,
     is_new_kind: bool,
 }
@@ -34,10 +36,12 @@ impl ChannelLogin {
         let found = wanted(config)?.into_iter().find(|wanted| wanted.name.as_str() == name);
         let configured = found.as_ref().map(|wanted| wanted.kind.clone());
         let kind = kind.map(str::to_owned).or(configured.clone()).unwrap_or_else(|| name.to_owned());
-        let credentials = platforms::registry().factory(&kind)?.credentials();
+        let registry = platforms::registry();
+        let factory = registry.factory(&kind)?;
+        let (credentials, defaults) = (factory.credentials(), factory.default_config());
         let is_new_kind = kind != configured.unwrap_or_else(|| name.to_owned());
         let wanted = found.map_or_else(|| Wanted::read(config, name), Ok)?;
-        Ok(Self { wanted: Wanted { kind, ..wanted }, credentials, given: Vec::new(), is_new_kind })
+        Ok(Self { wanted: Wanted { kind, ..wanted }, credentials, defaults, given: Vec::new(), is_new_kind })
     }
 
     /// What to ask for, in that order.
@@ -49,17 +53,25 @@ impl ChannelLogin {
     /// Whether something is configured for a credential, so that it need not be given.
     #[must_use]
     pub fn has(&self, credential: &Credential) -> bool {
-        let value = self.wanted.raw.section.get(credential.key);
-        value.is_some_and(|value| value.as_str().is_none_or(|text| !text.trim().is_empty()) && !value.is_null())
+        match self.wanted.raw.section.get(credential.key) {
+            None | Some(Value::Null | Value::Bool(false)) => false,
+            Some(Value::String(text)) => !text.trim().is_empty(),
+            Some(_) => true,
+        }
     }
 
-    /// Notes down what was given.
-    pub fn give(&mut self, credential: &Credential, value: &str) {
+    /// Notes down what was given. Where the platform wants a yes or no, everything but a yes is a no.
+    pub fn give(&mut self, credential: &Credential, text: &str) {
+        let text = text.trim();
+        let value = match self.defaults.get(credential.key) {
+            Some(Value::Bool(_)) => Value::from(matches!(text.to_lowercase().as_str(), "yes" | "y" | "true" | "1")),
+            _ => Value::from(text),
+        };
         if !self.wanted.raw.section.is_object() {
             self.wanted.raw.section = json!({});
         }
         if let Some(section) = self.wanted.raw.section.as_object_mut() {
-            section.insert(credential.key.to_owned(), Value::from(value.trim()));
+            section.insert(credential.key.to_owned(), value);
             self.given.push(credential.key);
         }
     }

@@ -1,0 +1,79 @@
+//! Asking a person for something, a line each; what is secret is not shown while it is typed.
+//!
+//! Input that is no terminal is read the same way, so that scripts answer with one line each.
+
+use std::io::{self, BufRead as _, IsTerminal as _};
+
+use crate::output;
+
+/// Asks for a line. `None` when the input is at its end.
+///
+/// # Errors
+/// When the input cannot be read.
+pub(crate) fn line(question: &str) -> io::Result<Option<String>> {
+    output::note_piece(question);
+    read()
+}
+
+/// Asks for a line that nobody may read over a shoulder. `None` when the input is at its end.
+///
+/// # Errors
+/// When the input cannot be read.
+pub(crate) fn secret(question: &str) -> io::Result<Option<String>> {
+    output::note_piece(question);
+    let silence = Silence::begin();
+    let line = read();
+    if silence.is_some() {
+        output::note("");
+    }
+    line
+}
+
+fn read() -> io::Result<Option<String>> {
+    let mut line = String::new();
+    let length = io::stdin().lock().read_line(&mut line)?;
+    Ok((length > 0).then(|| line.trim().to_owned()))
+}
+
+/// Whether there is a person to ask.
+pub(crate) fn is_person() -> bool {
+    io::stdin().is_terminal()
+}
+
+/// A terminal that does not show what is typed, until this is dropped.
+#[cfg(unix)]
+struct Silence(nix::sys::termios::Termios);
+
+#[cfg(unix)]
+impl Silence {
+    /// `None` where the input is no terminal.
+    fn begin() -> Option<Self> {
+        use nix::sys::termios::{LocalFlags, SetArg, tcgetattr, tcsetattr};
+        let input = io::stdin();
+        let before = tcgetattr(&input).ok()?;
+        let mut silent = before.clone();
+        silent.local_flags.remove(LocalFlags::ECHO);
+        tcsetattr(&input, SetArg::TCSAFLUSH, &silent).ok()?;
+        Some(Self(before))
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Silence {
+    fn drop(&mut self) {
+        use nix::sys::termios::{SetArg, tcsetattr};
+        // Best effort: there is nobody to tell.
+        drop(tcsetattr(io::stdin(), SetArg::TCSADRAIN, &self.0));
+    }
+}
+
+/// Terminals elsewhere show what is typed.
+#[cfg(not(unix))]
+struct Silence;
+
+#[cfg(not(unix))]
+impl Silence {
+    fn begin() -> Option<Self> {
+        None
+    }
+}

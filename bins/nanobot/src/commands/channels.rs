@@ -1,0 +1,132 @@
+//! `nanobot channels`: how channels are, trying one, and giving one its credentials.
+
+use std::process::ExitCode;
+
+use nanobot_config::Config;
+use nanobot_runtime::bus::{EntryState, LedgerEntry};
+use nanobot_runtime::{ChannelLogin, ChannelTest, LoadOptions, TestOutcome, channels_status, install_tls, load};
+
+use super::block_on;
+use crate::arguments::ChannelsCommand;
+use crate::failure::{FAILED, Failure, USAGE};
+use crate::output::{self, harmless};
+use crate::{ask, serve};
+
+/// Does one thing with channels.
+///
+/// # Errors
+/// When there is no such channel, its platform does not accept it, or nothing can be written.
+pub(crate) fn channels(options: &LoadOptions, command: ChannelsCommand) -> Result<ExitCode, Failure> {
+    let config = load(options)?;
+    serve::warn_of_findings(&config);
+    install_tls();
+    match command {
+        ChannelsCommand::Status { probe, json } => status(&config, probe, json),
+        ChannelsCommand::Test { name, to } => test(&config, &name, to.as_deref()),
+        ChannelsCommand::Login { name, kind, no_probe } => login(&config, &name, kind.as_deref(), !no_probe),
+    }
+}
+
+fn status(config: &Config, probe: bool, json: bool) -> Result<ExitCode, Failure> {
+    let reports = block_on(async { Ok(channels_status(config, probe).await?) })?;
+    if json {
+        output::line(&serde_json::to_string_pretty(&reports).map_err(std::io::Error::from)?)?;
+    } else if reports.is_empty() {
+        output::line("No channel is configured: `nanobot channels login NAME` sets one up.")?;
+    } else {
+        let lines: Vec<String> = reports.iter().map(|report| harmless(&report.to_string())).collect();
+        output::line(&lines.join("\n"))?;
+    }
+    let is_well = !probe || reports.iter().filter(|report| report.enabled).all(nanobot_runtime::ChannelReport::is_well);
+    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+fn test(config: &Config, name: &str, to: Option<&str>) -> Result<ExitCode, Failure> {
+    block_on(async {
+        let test = ChannelTest::new(config, name).await?;
+        match test.probe().await {
+            Ok(Some(account)) => output::line(&format!("The platform answers: {}", harmless(&account)))?,
+            Ok(None) => output::line("There is nothing to ask on this platform.")?,
+            Err(error) => {
+                return Err(Failure::new(format!("{name} cannot be used: {error}"), remedy(name)));
+            }
+        }
+        let Some(chat) = to else {
+            output::line("Add --to CHAT to send a message; `nanobot sessions list` names chats as CHANNEL:CHAT.")?;
+            return Ok(ExitCode::SUCCESS);
+        };
+        let refused =
+            |why: &str| Failure::new(format!("the message to {chat} was not sent: {}", harmless(why)), remedy(name));
+        match test.send(chat).await? {
+            TestOutcome::Sent => output::line(&format!("Sent to {chat}."))?,
+            TestOutcome::Refused(why) => return Err(refused(&why)),
+            TestOutcome::Told(entry) => told(&entry, chat).map_err(|why| refused(&why))?,
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// Says what the gateway's ledger says; an error is why the message was not sent.
+fn told(entry: &LedgerEntry, chat: &str) -> Result<(), String> {
+    let why = entry.why.clone().unwrap_or_else(|| format!("it is {}", entry.state));
+    match entry.state {
+        EntryState::Sent => output::line(&format!("Sent to {chat} by the gateway.")).map_err(|error| error.to_string()),
+        state if state.is_open() => {
+            Err(format!("it is still being tried; `nanobot inbox show {}` says what becomes of it", entry.id))
+        }
+        _ => Err(why),
+    }
+}
+
+fn remedy(name: &str) -> String {
+    format!(
+        "`nanobot channels login {name}` asks for the credentials anew; `nanobot config explain channels.{name}` \
+         shows what is set."
+    )
+}
+
+fn login(config: &Config, name: &str, kind: Option<&str>, probe: bool) -> Result<ExitCode, Failure> {
+    let mut login = ChannelLogin::new(config, name, kind)?;
+    if login.credentials().is_empty() {
+        output::note("This platform needs no credentials; the channel is switched on.");
+    }
+    for credential in login.credentials() {
+        let has_one = login.has(credential);
+        let keep = if has_one { " (Enter keeps what is set)" } else { "" };
+        let question = format!("{}: {}{keep}\n> ", credential.key, credential.about);
+        let answer = if credential.is_secret { ask::secret(&question)? } else { ask::line(&question)? };
+        match answer.filter(|answer| !answer.is_empty()) {
+            Some(answer) => login.give(credential, &answer),
+            None if has_one => {}
+            None => {
+                let what = format!("channels.{name}.{} is needed, and nothing was given", credential.key);
+                let remedy = if ask::is_person() {
+                    "Ask again when you have it."
+                } else {
+                    "Give a line of input for each of them, in the order in which they are asked for."
+                };
+                return Err(Failure::Said { what, remedy: Some(remedy.to_owned()), code: USAGE });
+            }
+        }
+    }
+    if probe && !login.credentials().is_empty() {
+        match block_on(async { Ok(login.probe().await) })? {
+            Ok(Some(account)) => output::line(&format!("The platform answers: {}", harmless(&account)))?,
+            Ok(None) => {}
+            Err(why) => {
+                let what = format!("nothing was written, because {name} cannot be used so: {}", harmless(&why));
+                return Err(Failure::new(
+                    what,
+                    "Try again, or add --no-probe to write it without asking the platform.",
+                ));
+            }
+        }
+    }
+    let (file, backup) = login.save(config)?;
+    output::line(&format!("Written to {}: channel {name} is on.", file.display()))?;
+    if let Some(backup) = backup {
+        output::line(&format!("The file as it was: {}", backup.display()))?;
+    }
+    output::line("A gateway that runs takes it up by itself; otherwise start one with `nanobot gateway`.")?;
+    Ok(ExitCode::SUCCESS)
+}
