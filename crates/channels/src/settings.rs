@@ -42,6 +42,9 @@ pub struct DeliverySettings {
     pub send_timeout_s: u64,
     /// What follows when nobody can tell whether a message was sent.
     pub uncertain: UncertainPolicy,
+    /// After how many seconds in which nothing was seen of a turn it is said that it is alive, and
+    /// then at growing distances. 0 says nothing, and so does a channel that shows no progress.
+    pub alive_notice_s: u64,
     /// After how many seconds without a sign of life a channel is started again.
     pub alive_within_s: u64,
 }
@@ -55,6 +58,7 @@ impl Default for DeliverySettings {
             send_patience_s: 600,
             send_timeout_s: 60,
             uncertain: UncertainPolicy::Ask,
+            alive_notice_s: 60,
             alive_within_s: 120,
         }
     }
@@ -67,6 +71,11 @@ impl DeliverySettings {
 
     pub(crate) fn send_timeout(&self) -> Duration {
         Duration::from_secs(self.send_timeout_s.max(1))
+    }
+
+    /// When the first notice is due; never, when there is none.
+    pub(crate) fn alive_notice(&self) -> Option<Duration> {
+        (self.alive_notice_s > 0).then(|| Duration::from_secs(self.alive_notice_s))
     }
 
     pub(crate) fn alive_within(&self) -> Duration {
@@ -123,12 +132,16 @@ impl AllowFrom {
     /// Whether the list has a sender.
     ///
     /// Ids are compared as they are. An id of the shape `digits|name` is two names of one person,
-    /// a platform's number and a user name: either may be listed. No other shape is taken apart.
+    /// a platform's number and a user name: either may be listed. No other shape is taken apart. An
+    /// address of mail is the same in whatever case it is written.
     #[must_use]
     pub fn lists(&self, sender: &str) -> bool {
         let Self::Listed(ids) = self else { return false };
         if ids.contains(sender) {
             return sender != "*";
+        }
+        if sender.split_once('@').is_some_and(|(name, _)| !name.is_empty()) {
+            return ids.iter().any(|id| id.eq_ignore_ascii_case(sender));
         }
         let Some((number, name)) = sender.split_once('|') else { return false };
         let well_formed =
@@ -249,7 +262,7 @@ mod tests {
 
     #[test]
     fn the_allow_list_lets_in_whom_it_names() {
-        let table: [(AllowFrom, &str, bool); 11] = [
+        let table: [(AllowFrom, &str, bool); 14] = [
             (AllowFrom::Unset, "1", false),
             (AllowFrom::listed::<&str>([]), "1", false),
             (AllowFrom::listed(["*"]), "1", true),
@@ -261,6 +274,9 @@ mod tests {
             (AllowFrom::listed(["ann"]), "x|ann", false),
             (AllowFrom::listed(["ann", "1"]), "1|ann|ann", false),
             (AllowFrom::listed(["1", ""]), "1|", false),
+            (AllowFrom::listed(["Ann@Example.org"]), "ann@example.org", true),
+            (AllowFrom::listed(["Ann@Example.org"]), "ann@example.org.evil", false),
+            (AllowFrom::listed(["@Ann"]), "@ann", false),
         ];
         for (list, sender, allowed) in table {
             assert_eq!(list.allows(sender), allowed, "{list:?} {sender}");

@@ -13,6 +13,8 @@ fn factories() -> Vec<Arc<dyn ChannelFactory>> {
         Arc::new(nanobot_channel_discord::DiscordFactory),
         #[cfg(feature = "email")]
         Arc::new(nanobot_channel_email::EmailFactory),
+        #[cfg(feature = "slack")]
+        Arc::new(nanobot_channel_slack::SlackFactory),
         #[cfg(feature = "telegram")]
         Arc::new(nanobot_channel_telegram::TelegramFactory),
         #[cfg(feature = "websocket")]
@@ -34,4 +36,26 @@ pub(crate) fn registry() -> ChannelRegistry {
 /// Every platform with the section that a new configuration gets.
 pub(crate) fn defaults() -> Vec<(&'static str, Value)> {
     factories().iter().map(|factory| (factory.kind(), factory.default_config())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use nanobot_channel::{Arrival, RawConfig};
+    use nanobot_channels::{DeliverySettings, Verdict};
+
+    use super::*;
+
+    #[test]
+    fn no_platforms_defaults_let_a_stranger_in() {
+        for (kind, section) in defaults() {
+            let shared = DeliverySettings::default();
+            let settings = registry().settings(kind, &kind.into(), &shared, &RawConfig::new(section)).unwrap();
+            let is_open = [Arrival::direct(), Arrival::group(true), Arrival::group(false)].iter().any(|arrival| {
+                let verdict = settings.access.judge(&"stranger".into(), &"somewhere".into(), arrival, false);
+                verdict == Verdict::Allowed
+            });
+            // Whoever has the token of that may say who they are.
+            assert_eq!(is_open, kind == "websocket", "{kind}");
+        }
+    }
 }
