@@ -239,7 +239,11 @@ impl Connection {
         let mut message = InboundMessage::text(channel, sender, chat_id.clone(), content);
         message.id.clone_from(&id);
         message.delivery.reply_to.clone_from(&id);
-        let (detail, retry) = match self.host.intake.deliver(message, &Arrival::direct()).await {
+        let arrival = Arrival::direct();
+        let delivery = self.host.intake.deliver(message, &arrival);
+        // Without an acknowledgement the client sends the message again, so stopping waits for none.
+        let admission = self.host.cancel.run_until_cancelled(delivery).await.unwrap_or(Admission::ShuttingDown);
+        let (detail, retry) = match admission {
             Admission::Accepted | Admission::Duplicate => {
                 let Some(id) = id else { return ControlFlow::Continue(()) };
                 return self.say(&ServerEvent::Ack { chat_id: &chat_id, id: &id }).await;

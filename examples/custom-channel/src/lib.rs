@@ -4,7 +4,9 @@
 //! line. The channel says `{"token": …}` first. Then the relay sends a person's messages,
 //! `{"id": …, "sender": …, "text": …}`, and sends them again until it reads `{"ack": id}`; and the
 //! channel sends `{"to": …, "key": …, "text": …}`, which the relay answers with `{"taken": key}` or
-//! `{"refused": key, "why": …}` and shows once per key, however often it is sent.
+//! `{"refused": key, "why": …}` and shows once per key, however often it is sent. From time
+//! to time the relay says `{"ping": number}`; one that does not know the token says
+//! `{"denied": why}`.
 //!
 //! Decision: one task owns the connection, and [`Channel::send`] hands it a line and waits for the
 //! relay's word. No lock is needed around the socket, and a connection that goes down answers all

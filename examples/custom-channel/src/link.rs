@@ -14,7 +14,7 @@ use crate::config::RelayConfig;
 use crate::wire::{FromRelay, ToRelay};
 
 /// The longest line the relay may send.
-const LONGEST_LINE: usize = 64 * 1024;
+const LONGEST_LINE: usize = 1 << 20;
 
 /// A part on its way and the one who waits for the relay's word.
 #[derive(Debug)]
@@ -76,6 +76,7 @@ impl Link {
             self.context.progress.degraded("the relay sent a line that is not of its protocol");
             return Ok(());
         };
+        // The relay's word is a sign of life, whatever it says.
         self.context.progress.alive();
         match said {
             FromRelay::Message { id, sender, text } => self.receive(&id, &sender, text).await,
@@ -87,6 +88,8 @@ impl Link {
                 self.settle(&refused, Err(ChannelError::Refused(why)));
                 Ok(())
             }
+            FromRelay::Ping { .. } => Ok(()),
+            FromRelay::Denied { denied } => Err(ChannelError::Auth(format!("{denied}; check the token"))),
         }
     }
 

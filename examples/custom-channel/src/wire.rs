@@ -12,6 +12,13 @@ pub(crate) enum FromRelay {
     Taken { taken: String },
     /// It will never take a part.
     Refused { refused: String, why: String },
+    /// It is there, though it has no news.
+    Ping {
+        #[serde(rename = "ping")]
+        _number: u64,
+    },
+    /// It does not know the token.
+    Denied { denied: String },
 }
 
 /// What the channel says.

@@ -10,8 +10,11 @@ use nanobot_channel::{
     Channel, ChannelFactory as _, InboundMessage, OutboundKey, OutboundKind, OutboundMessage, OutboundPart, RawConfig,
     SendRecovery, SenderId, TaskTracker, Value, async_trait,
 };
-use nanobot_testkit::WAIT_LIMIT;
-use nanobot_testkit::conformance::{self, ChannelHarness};
+use nanobot_testkit::conformance::{
+    self, Ability, Arranged, ChannelHarness, Credentials, DraftView, IncomingFiles, Oddities, OutgoingFiles, Pairing,
+    Pulse, Redelivery, Rooms, SendFault, SendFaults, Transport,
+};
+use nanobot_testkit::{ReservedPort, WAIT_LIMIT};
 use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -19,43 +22,57 @@ use tokio_util::codec::{Framed, LinesCodec};
 
 const TOKEN: &str = "relay-token-5f1c";
 
-/// What the relay knows.
+/// What the relay knows, and how it is.
 #[derive(Default)]
 struct Board {
-    /// Messages to the channel, in the order in which they are offered.
-    offered: Vec<Value>,
+    /// Lines to the channel, in order. Messages have an id; a string stands for itself.
+    lines: Vec<Value>,
     acknowledged: Vec<String>,
     /// Parts by key: to whom, and what.
     shown: Vec<(String, String, String)>,
+    fault: Option<SendFault>,
+    is_down: bool,
+    listens: bool,
+    is_stalled: bool,
+    forgot_the_token: bool,
+    cuts: u64,
 }
 
-/// The platform: it takes one connection and goes with its harness.
+/// The platform: it takes one connection at a time and goes with its harness.
 struct Relay {
     channel: Arc<dyn Channel>,
+    section: Value,
     board: Arc<watch::Sender<Board>>,
+    said: usize,
     last: Value,
     served: tokio::task::JoinHandle<anyhow::Result<()>>,
 }
 
 impl Relay {
     async fn open() -> anyhow::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let section = json!({"enabled": true, "server": listener.local_addr()?.to_string(), "token": TOKEN});
-        let channel = RelayFactory.create("relay".into(), &RawConfig::new(section))?;
+        let port = ReservedPort::new()?;
+        let section = json!({"enabled": true, "server": port.address().to_string(), "token": TOKEN});
+        let channel = RelayFactory.create("relay".into(), &RawConfig::new(section.clone()))?;
         let board = Arc::new(watch::Sender::new(Board::default()));
-        let served = TaskTracker::new().spawn(serve(listener, Arc::clone(&board)));
-        Ok(Self { channel, board, last: Value::Null, served })
+        let served = TaskTracker::new().spawn(serve(port, Arc::clone(&board)));
+        let relay = Self { channel, section, board, said: 0, last: Value::Null, served };
+        relay.wait_for("the relay to listen", |board| board.listens).await?;
+        Ok(relay)
+    }
+
+    fn line(&self, line: Value) {
+        self.board.send_modify(|board| board.lines.push(line));
     }
 
     fn message(&mut self, sender: &str, text: &str) {
-        let number = self.board.borrow().offered.len();
-        self.last = json!({"id": format!("m{number}"), "sender": sender, "text": text});
-        self.board.send_modify(|board| board.offered.push(self.last.clone()));
+        self.said += 1;
+        self.last = json!({"id": format!("m{}", self.said), "sender": sender, "text": text});
+        self.line(self.last.clone());
     }
 
-    async fn wait_for(&self, what: &str, mut seen: impl FnMut(&Board) -> bool) -> anyhow::Result<()> {
+    async fn wait_for(&self, what: &str, seen: impl FnMut(&Board) -> bool) -> anyhow::Result<()> {
         let mut board = self.board.subscribe();
-        let found = tokio::time::timeout(WAIT_LIMIT, board.wait_for(|board| seen(board))).await;
+        let found = tokio::time::timeout(WAIT_LIMIT, board.wait_for(seen)).await;
         found.with_context(|| format!("waited in vain for {what}"))??;
         Ok(())
     }
@@ -72,21 +89,64 @@ impl Drop for Relay {
     }
 }
 
-async fn serve(listener: TcpListener, board: Arc<watch::Sender<Board>>) -> anyhow::Result<()> {
-    let (stream, _) = listener.accept().await?;
+/// Waits until the board looks like that.
+async fn until(news: &mut watch::Receiver<Board>, reached: impl FnMut(&Board) -> bool) -> anyhow::Result<()> {
+    Ok(news.wait_for(reached).await.map(drop)?)
+}
+
+/// Listens, except while the relay is down.
+async fn serve(port: ReservedPort, board: Arc<watch::Sender<Board>>) -> anyhow::Result<()> {
+    let mut news = board.subscribe();
+    loop {
+        until(&mut news, |board| !board.is_down).await?;
+        let listener = TcpListener::bind(port.address()).await?;
+        board.send_modify(|board| board.listens = true);
+        loop {
+            tokio::select! {
+                biased;
+                down = until(&mut news, |board| board.is_down) => break down?,
+                accepted = listener.accept() => until_cut(accepted?.0, &board).await?,
+            }
+        }
+        drop(listener);
+        board.send_modify(|board| board.listens = false);
+    }
+}
+
+async fn until_cut(stream: TcpStream, board: &watch::Sender<Board>) -> anyhow::Result<()> {
+    let (mut news, cuts) = (board.subscribe(), board.borrow().cuts);
+    tokio::select! {
+        cut = until(&mut news, |board| board.cuts != cuts) => cut,
+        // However a connection ends, the next one is served.
+        _ended = converse(stream, board) => Ok(()),
+    }
+}
+
+async fn converse(stream: TcpStream, board: &watch::Sender<Board>) -> anyhow::Result<()> {
     let mut wire = Framed::new(stream, LinesCodec::new());
     let hello: Value = serde_json::from_str(&wire.next().await.context("no token")??)?;
-    ensure!(hello == json!({"token": TOKEN}), "the first line is {hello}");
+    if hello != json!({"token": TOKEN}) || board.borrow().forgot_the_token {
+        return Ok(wire.send(json!({"denied": "unknown token"}).to_string()).await?);
+    }
     let mut news = board.subscribe();
+    // What was not acknowledged on earlier connections comes again.
     let mut sent = 0;
+    let earlier = news.borrow().lines.len();
     loop {
-        let waiting: Vec<Value> = news.borrow_and_update().offered.iter().skip(sent).cloned().collect();
+        until(&mut news, |board| !board.is_stalled).await?;
+        let (waiting, total) = {
+            let board = news.borrow_and_update();
+            let is_due =
+                |(at, line): &(usize, &Value)| *at >= earlier || board.acknowledged.iter().all(|id| line["id"] != **id);
+            let due = board.lines.iter().enumerate().skip(sent).filter(is_due).map(|(_, line)| line.clone());
+            (due.collect::<Vec<Value>>(), board.lines.len())
+        };
+        sent = total;
         for line in waiting {
-            wire.send(line.to_string()).await?;
-            sent += 1;
+            wire.send(line.as_str().map_or_else(|| line.to_string(), str::to_owned)).await?;
         }
         tokio::select! {
-            line = wire.next() => answer(&mut wire, &board, &line.context("the channel hung up")??).await?,
+            line = wire.next() => answer(&mut wire, board, &line.context("the channel hung up")??).await?,
             changed = news.changed() => changed?,
         }
     }
@@ -104,12 +164,18 @@ async fn answer(
     }
     let text = |name: &str| said[name].as_str().map(str::to_owned).with_context(|| format!("no {name} in {said}"));
     let part = (text("key")?, text("to")?, text("text")?);
+    let mut fault = None;
+    board.send_modify(|board| fault = board.fault.take());
+    if fault == Some(SendFault::Refused) {
+        return Ok(wire.send(json!({"refused": part.0, "why": "not that"}).to_string()).await?);
+    }
     let taken = json!({"taken": part.0});
     board.send_modify(|board| {
         if !board.shown.iter().any(|(key, _, _)| *key == part.0) {
             board.shown.push(part);
         }
     });
+    ensure!(fault.is_none(), "the connection breaks here");
     Ok(wire.send(taken.to_string()).await?)
 }
 
@@ -138,7 +204,7 @@ impl ChannelHarness for Relay {
     }
 
     async fn offer_again(&mut self) -> anyhow::Result<()> {
-        self.board.send_modify(|board| board.offered.push(self.last.clone()));
+        self.line(self.last.clone());
         Ok(())
     }
 
@@ -158,11 +224,182 @@ impl ChannelHarness for Relay {
     fn secrets(&self) -> Vec<String> {
         vec![TOKEN.to_owned()]
     }
+
+    fn redelivery(&mut self) -> Ability<'_, dyn Redelivery> {
+        Ability::Offered(self)
+    }
+
+    fn rooms(&mut self) -> Ability<'_, dyn Rooms> {
+        Ability::Missing("every chat of the relay is one person's")
+    }
+
+    fn pairing(&mut self) -> Ability<'_, dyn Pairing> {
+        Ability::Offered(self)
+    }
+
+    fn incoming_files(&mut self) -> Ability<'_, dyn IncomingFiles> {
+        Ability::Missing("the relay carries text only")
+    }
+
+    fn outgoing_files(&mut self) -> Ability<'_, dyn OutgoingFiles> {
+        Ability::Missing("the relay carries text only")
+    }
+
+    fn send_faults(&mut self) -> Ability<'_, dyn SendFaults> {
+        Ability::Offered(self)
+    }
+
+    fn transport(&mut self) -> Ability<'_, dyn Transport> {
+        Ability::Offered(self)
+    }
+
+    fn pulse(&mut self) -> Ability<'_, dyn Pulse> {
+        Ability::Offered(self)
+    }
+
+    fn draft_view(&mut self) -> Ability<'_, dyn DraftView> {
+        Ability::Missing("what the relay has shown does not change")
+    }
+
+    fn oddities(&mut self) -> Ability<'_, dyn Oddities> {
+        Ability::Offered(self)
+    }
+
+    fn credentials(&mut self) -> Ability<'_, dyn Credentials> {
+        Ability::Offered(self)
+    }
+}
+
+#[async_trait]
+impl Redelivery for Relay {
+    async fn reopen(&mut self) -> anyhow::Result<Arc<dyn Channel>> {
+        self.channel = RelayFactory.create("relay".into(), &RawConfig::new(self.section.clone()))?;
+        Ok(Arc::clone(&self.channel))
+    }
+
+    async fn repeat(&mut self) -> anyhow::Result<()> {
+        self.line(self.last.clone());
+        Ok(())
+    }
+
+    async fn friend_says_reversed(&mut self, earlier: &str, later: &str) -> anyhow::Result<()> {
+        self.message("ann", later);
+        self.message("ann", earlier);
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Pairing for Relay {
+    async fn stranger_was_told(&mut self) -> anyhow::Result<Vec<String>> {
+        self.wait_for("something for the stranger", |board| !board.shown.is_empty()).await?;
+        Ok(self.shown_to("mallory"))
+    }
+}
+
+#[async_trait]
+impl SendFaults for Relay {
+    async fn next_send(&mut self, fault: SendFault) -> anyhow::Result<Arranged> {
+        if !matches!(fault, SendFault::Refused | SendFault::CutAfterEffect) {
+            return Ok(Arranged::Impossible("the relay takes a part or refuses it"));
+        }
+        self.board.send_modify(|board| board.fault = Some(fault));
+        Ok(Arranged::Done)
+    }
+}
+
+#[async_trait]
+impl Transport for Relay {
+    async fn cut(&mut self) -> anyhow::Result<()> {
+        self.board.send_modify(|board| board.cuts += 1);
+        Ok(())
+    }
+
+    async fn go_down(&mut self) -> anyhow::Result<Arranged> {
+        self.board.send_modify(|board| {
+            board.is_down = true;
+            board.cuts += 1;
+        });
+        self.wait_for("the relay to go down", |board| !board.listens).await?;
+        Ok(Arranged::Done)
+    }
+
+    async fn come_back(&mut self) -> anyhow::Result<()> {
+        self.board.send_modify(|board| board.is_down = false);
+        self.wait_for("the relay to come back", |board| board.listens).await
+    }
+}
+
+#[async_trait]
+impl Pulse for Relay {
+    async fn beat(&mut self) -> anyhow::Result<()> {
+        self.line(json!({"ping": 1}));
+        Ok(())
+    }
+
+    async fn stall(&mut self) -> anyhow::Result<()> {
+        self.board.send_modify(|board| board.is_stalled = true);
+        Ok(())
+    }
+
+    async fn recover(&mut self) -> anyhow::Result<()> {
+        self.board.send_modify(|board| board.is_stalled = false);
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Oddities for Relay {
+    async fn send_oddities(&mut self) -> anyhow::Result<usize> {
+        let odd = [
+            json!(""),
+            json!("nonsense"),
+            json!({}),
+            json!([]),
+            json!({"id": 7, "sender": null, "text": []}),
+            json!({"id": "m", "sender": "ann"}),
+            json!({"taken": "what nobody sent"}),
+            json!({"refused": "what nobody sent", "why": "why not"}),
+            json!({"news": "of tomorrow"}),
+        ];
+        let count = odd.len();
+        odd.into_iter().for_each(|line| self.line(line));
+        Ok(count)
+    }
+}
+
+#[async_trait]
+impl Credentials for Relay {
+    async fn revoke(&mut self) -> anyhow::Result<()> {
+        self.board.send_modify(|board| {
+            board.forgot_the_token = true;
+            board.cuts += 1;
+        });
+        Ok(())
+    }
+
+    async fn restore(&mut self) -> anyhow::Result<()> {
+        self.board.send_modify(|board| board.forgot_the_token = false);
+        Ok(())
+    }
 }
 
 #[tokio::test]
 async fn the_channel_keeps_every_promise() {
-    conformance::channel(Relay::open).await.unwrap();
+    let gaps = conformance::channel(Relay::open).await.unwrap();
+    let gaps: Vec<_> = gaps.into_iter().map(|gap| gap.ability).collect();
+    let expected = [
+        "rooms",
+        "incoming files",
+        "outgoing files",
+        "draft view",
+        "send faults: rate limited",
+        "send faults: broken",
+        "send faults: chat gone",
+        "send faults: too large",
+        "send faults: unauthorized",
+    ];
+    assert_eq!(gaps, expected);
 }
 
 #[tokio::test]

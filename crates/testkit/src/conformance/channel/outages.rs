@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use nanobot_channel::{ChannelError, SendRecovery};
 
 use super::harness::{Arranged, ChannelHarness};
@@ -171,15 +171,18 @@ async fn revoked_credentials_are_final(harness: impl ChannelHarness) -> anyhow::
     running.harness.credentials().take()?.revoke().await?;
     let (channel, stage) = (running.channel.clone(), running.stage.clone());
     let (ended, mut harness) = running.end().await?;
-    let mut errors = vec![ended];
-    errors.extend(channel.send(&part).await.err());
-    ensure!(errors.len() == 2, "a part is taken without credentials");
+    ensure!(matches!(ended, ChannelError::Auth(_)), "the channel ended because of {ended:?}");
+    let Err(unsent) = channel.send(&part).await else { bail!("a part is taken without credentials") };
+    // A channel that sends over the connection by which it receives has none now.
+    let is_right = matches!(unsent, ChannelError::Auth(_) | ChannelError::Unavailable(_));
+    ensure!(is_right, "a part without credentials: {unsent:?}");
+    let mut errors = vec![ended, unsent];
     if let Some(probe) = channel.probe() {
-        errors.extend(probe.probe().await.err());
-        ensure!(errors.len() == 3, "the probe finds nothing wrong");
+        let Err(error) = probe.probe().await else { bail!("the probe finds nothing wrong") };
+        ensure!(matches!(error, ChannelError::Auth(_)), "the probe without credentials: {error:?}");
+        errors.push(error);
     }
     for error in errors {
-        ensure!(matches!(error, ChannelError::Auth(_)), "without credentials: {error:?}");
         hides_secrets(&harness, "an error", &format!("{error} {error:?}"))?;
     }
     harness.credentials().take()?.restore().await?;

@@ -171,7 +171,8 @@ async fn supervise(
     loop {
         let outcome = channel.run(context.clone()).await;
         if context.cancel.is_cancelled() {
-            return outcome;
+            let is_excused = stage.read(|stage| stage.is_away);
+            return outcome.or_else(|error| if is_excused && !error.is_permanent() { Ok(()) } else { Err(error) });
         }
         let why = match &outcome {
             Ok(()) => "it returned Ok".to_owned(),

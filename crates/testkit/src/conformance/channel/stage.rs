@@ -29,6 +29,8 @@ pub(super) struct Stage {
     pub(super) alive: usize,
     pub(super) degraded: Vec<String>,
     pub(super) kept: Vec<Kept>,
+    /// The platform is away, so that a run may end with that while it is told to stop.
+    pub(super) is_away: bool,
     /// Why runs ended that nobody had told to.
     pub(super) ends: Vec<String>,
 }

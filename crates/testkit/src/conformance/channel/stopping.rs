@@ -69,6 +69,7 @@ async fn stop_while(busy: Busy, harness: impl ChannelHarness) -> anyhow::Result<
         Busy::Sending => return stop_while_sending(running).await,
         Busy::WithoutPlatform => {
             running.greeted().await?;
+            running.stage.change(|stage| stage.is_away = true);
             if let Arranged::Impossible(_) = running.harness.transport().take()?.go_down().await? {
                 running.harness.transport().take()?.cut().await?;
             }
