@@ -43,6 +43,8 @@ const HOLD: Duration = Duration::from_secs(50);
 const CHECK: Duration = Duration::from_secs(25);
 /// How long connections may linger when the listener ends.
 const LINGER: Duration = Duration::from_secs(1);
+/// Nothing more of an album comes after so long without a piece of it.
+const SETTLED: Duration = Duration::from_millis(150);
 /// How many updates are remembered as dealt with.
 const REMEMBERED: usize = 1024;
 
@@ -218,8 +220,12 @@ async fn gather(first: Post, posts: &mut mpsc::Receiver<Post>) -> Batch {
     }
     if waits {
         tokio::time::sleep(ALBUM_TIME).await;
-        while let Ok(post) = posts.try_recv() {
+        let mut left = QUEUE;
+        while left > 0
+            && let Ok(Some(post)) = tokio::time::timeout(SETTLED, posts.recv()).await
+        {
             add(post);
+            left -= 1;
         }
     }
     batch

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests stop at the first surprise")]
 
+#[path = "telegram/choices.rs"]
+mod choices;
 #[path = "telegram/conformance.rs"]
 mod conformance;
 #[path = "telegram/drafts.rs"]
@@ -18,3 +20,5 @@ mod secrets;
 mod support;
 #[path = "telegram/transport.rs"]
 mod transport;
+#[path = "telegram/webhook.rs"]
+mod webhook;

@@ -292,3 +292,88 @@ async fn what_has_no_text_and_no_file_is_said_in_words() {
     assert_eq!(contents, ["[location: 48.5, 9.25]", "[contact: Bo +1]"]);
     running.stop().await;
 }
+
+#[tokio::test]
+async fn chats_that_speak_for_themselves_are_senders_and_bots_are_not() {
+    let running = Running::start(json!({})).await;
+    let channel = -1_001_000_000_777;
+    let messages = [Incoming::group(GROUP, &ann(), "/new").anonymously(), Incoming::post(channel, "/stop")];
+    let arrived = arrivals(&running, messages).await;
+    let shown: Vec<_> = arrived.iter().map(|message| (message.content.as_str(), message.sender_id.as_str())).collect();
+    let (group_id, channel_id) = (GROUP.to_string(), channel.to_string());
+    assert_eq!(shown, [("/new", group_id.as_str()), ("/stop", channel_id.as_str())]);
+    assert_eq!(running.assistant.seen().arrived[1].1, Arrival::group(true));
+    let message = |from: serde_json::Value, more: serde_json::Value| {
+        let mut message = json!({
+            "message_id": 60, "date": 1, "text": "/new", "from": from,
+            "chat": {"id": GROUP, "type": "supergroup", "title": "Group"},
+        });
+        message.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        message
+    };
+    let bot = json!({"id": 8, "is_bot": true, "first_name": "Robot"});
+    running.fake.push_raw("message", message(bot, json!({})));
+    // What a channel posts is copied into the group that talks about it, also what the bot posted.
+    let stand_in = json!({"id": 777_000, "is_bot": false, "first_name": "Telegram"});
+    let origin = json!({"id": channel, "type": "channel", "title": "News"});
+    let forward = json!({
+        "sender_chat": origin, "is_automatic_forward": true,
+        "forward_origin": {"type": "channel", "date": 1, "chat": origin, "message_id": 1},
+    });
+    running.fake.push_raw("message", message(stand_in, forward));
+    assert_eq!(arrivals(&running, []).await, []);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_topic_of_a_private_chat_is_a_session_of_its_own() {
+    let running = Running::start(json!({})).await;
+    let arrived = arrivals(&running, [Incoming::private(&ann(), "in a topic").in_topic(5)]).await;
+    assert_eq!(arrived[0].session_key(), "telegram:7:topic:5".into());
+    running.channel.send(&reply(&arrived[0], "back")).await.unwrap();
+    assert_eq!(running.fake.sent()[0].thread_id, Some(5));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn stickers_and_short_films_arrive() {
+    let running = Running::start(json!({})).await;
+    let file = |kind, name: &str, mime: &str| Incoming::private(&ann(), "").with_file(kind, name, mime, "bytes");
+    let table = [
+        (file(FileKind::VideoNote, "note.mp4", "video/mp4"), "[video: /media/video.mp4]", 0),
+        (file(FileKind::Sticker, "s.webp", "image/webp"), "[image: /media/sticker.webp]\n[sticker: 👍]", 1),
+    ];
+    for (incoming, content, images) in table {
+        let message = arrivals(&running, [incoming]).await.remove(0);
+        assert_eq!((message.content.as_str(), message.media.len()), (content, images));
+    }
+    let poll = json!({
+        "message_id": 70, "date": 1, "from": {"id": 7, "is_bot": false, "first_name": "Ann"},
+        "chat": {"id": 7, "type": "private", "first_name": "Ann"},
+        "poll": {
+            "id": "1", "question": "Where?", "is_closed": false, "total_voter_count": 0, "is_anonymous": true,
+            "type": "regular", "allows_multiple_answers": false,
+            "options": [{"text": "Here", "voter_count": 0}, {"text": "There", "voter_count": 0}],
+        },
+    });
+    running.fake.push_raw("message", poll);
+    let contents: Vec<_> = arrivals(&running, []).await.into_iter().map(|message| message.content).collect();
+    assert_eq!(contents, ["[poll: Where? (Here / There)]"]);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_said_arrives_as_text_where_somebody_writes_it_down() {
+    let running = Running::start(json!({})).await;
+    running.assistant.will_hear("  what Ann said ");
+    let file = |kind, name: &str, mime: &str| Incoming::private(&ann(), "").with_file(kind, name, mime, "bytes");
+    let table = [
+        (file(FileKind::Voice, "x.ogg", "audio/ogg"), "[transcription: what Ann said]"),
+        (file(FileKind::Audio, "song.mp3", "audio/mpeg"), "[audio: /media/song.mp3]"),
+        (file(FileKind::Video, "film.mp4", "video/mp4"), "[video: /media/film.mp4]"),
+    ];
+    for (incoming, content) in table {
+        assert_eq!(arrivals(&running, [incoming]).await.remove(0).content, content);
+    }
+    running.stop().await;
+}

@@ -7,7 +7,7 @@ use nanobot_channel::{
     SendRecovery, TextStyle,
 };
 use nanobot_testkit::TelegramFake;
-use nanobot_testkit::telegram::{Fault, Incoming, SentMessage};
+use nanobot_testkit::telegram::{Fault, FileKind, Incoming, SentMessage};
 use serde_json::json;
 
 use crate::support::{GROUP, Running, ann, channel, reply, with};
@@ -197,5 +197,92 @@ async fn typing_is_shown_in_the_topic() {
     let gone = DeliveryContext { thread: Some("6".to_owned()), ..DeliveryContext::default() };
     let error = typing.show(&inbound.chat_id, &gone).await.unwrap_err();
     assert_eq!(error.to_string(), "cannot deliver there: Bad Request: message thread not found (code 400)");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn files_of_one_kind_go_together() {
+    let running = Running::start(json!({})).await;
+    let inbound = running.hello().await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, name).unwrap();
+        MediaRef::new(path.to_str().unwrap())
+    };
+    let media = vec![file("a.png"), file("b.mp4"), MediaRef::new("https://a.test/c.jpg"), file("d.pdf"), file("e.txt")];
+    let sent = running.channel.send(&with(reply(&inbound, "here"), |message| message.media = media)).await.unwrap();
+    let methods: Vec<_> = running.fake.calls().into_iter().map(|call| call.method).collect();
+    assert_eq!(methods.iter().filter(|method| *method == "sendMediaGroup").count(), 2, "{methods:?}");
+    let shown: Vec<_> =
+        running.fake.sent().into_iter().map(|sent| sent.file.map_or(sent.text, |file| file.name)).collect();
+    assert_eq!(shown, ["a.png", "b.mp4", "https://a.test/c.jpg", "d.pdf", "e.txt", "here"]);
+    assert_eq!(sent.message_id, running.fake.sent().last().map(|sent| sent.message_id.to_string().as_str().into()));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn an_album_with_a_bad_file_goes_one_by_one() {
+    let running = Running::start(json!({})).await;
+    let inbound = running.hello().await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(path("a.png"), "PNG").unwrap();
+    std::fs::write(path("large.png"), vec![0; (10 << 20) + 1]).unwrap();
+    let media = ["a.png", "missing.png", "large.png"].map(|name| MediaRef::new(path(name))).to_vec();
+    running.channel.send(&with(reply(&inbound, ""), |message| message.media = media)).await.unwrap();
+    let row = |sent: SentMessage| sent.file.map_or(sent.text, |file| format!("{:?} {}", file.kind, file.name));
+    let shown: Vec<_> = running.fake.sent().into_iter().map(row).collect();
+    assert_eq!(shown, ["Photo a.png", "[Failed to send: missing.png]", "Document large.png"]);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_not_shown_in_its_own_way_goes_as_a_plain_file() {
+    let running = Running::start(json!({})).await;
+    let inbound = running.hello().await;
+    for (name, method, refusal) in [
+        ("wide.png", "sendPhoto", "Bad Request: PHOTO_INVALID_DIMENSIONS"),
+        ("hi.ogg", "sendVoice", "Bad Request: VOICE_MESSAGES_FORBIDDEN"),
+    ] {
+        running.fake.fail_next(method, Fault::Status(400, refusal.to_owned()));
+        let media = vec![MediaRef::new(format!("https://a.test/{name}"))];
+        running.channel.send(&with(reply(&inbound, ""), |message| message.media = media)).await.unwrap();
+    }
+    let kinds: Vec<_> = running.fake.sent().into_iter().map(|sent| sent.file.unwrap().kind).collect();
+    assert_eq!(kinds, [FileKind::Document, FileKind::Document]);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn what_cannot_go_into_its_topic_goes_into_the_chat() {
+    let running = Running::start(json!({})).await;
+    running.fake.push(Incoming::group(GROUP, &ann(), "/new").in_topic(5));
+    running.fake.push(Incoming::group(GROUP, &ann(), "/new").in_topic(6));
+    let inbound = [running.assistant.message(1).await, running.assistant.message(2).await];
+    running.fake.close_topic(GROUP, 5);
+    running.fake.delete_topic(GROUP, 6);
+    for inbound in &inbound {
+        running.channel.send(&reply(inbound, "back")).await.unwrap();
+    }
+    let shown: Vec<_> = running.fake.sent().into_iter().map(|sent| (sent.text, sent.thread_id)).collect();
+    assert_eq!(shown, vec![("back".to_owned(), None); 2]);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_chat_that_moved_is_followed_and_one_that_blocks_is_not_reached() {
+    let running = Running::start(json!({})).await;
+    running.fake.push(Incoming::group(-42, &ann(), "/new"));
+    let inbound = running.assistant.message(1).await;
+    running.fake.migrate(-42, GROUP);
+    let media = vec![MediaRef::new("https://a.test/a.png")];
+    running.channel.send(&with(reply(&inbound, "hello"), |message| message.media = media)).await.unwrap();
+    let shown: Vec<_> = running.fake.sent().into_iter().map(|sent| sent.chat_id).collect();
+    assert_eq!(shown, [GROUP, GROUP]);
+    running.fake.block(GROUP);
+    let error = running.channel.send(&reply(&inbound, "hello")).await.unwrap_err();
+    let expected = "cannot deliver there: Forbidden: bot was blocked by the user (code 403)";
+    assert_eq!((error.to_string().as_str(), error.recovery()), (expected, SendRecovery::GiveUp));
     running.stop().await;
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use nanobot_channel::{
     Access, AccessDecision, Admission, Arrival, CancellationToken, Channel, ChannelContext, ChannelError,
     ChannelFactory as _, ChannelName, ChatId, CommandInfo, InboundMessage, Intake, MediaError, MediaRef, MediaStore,
-    OutboundKey, OutboundKind, OutboundMessage, OutboundPart, Progress, RawConfig, SenderId, TaskTracker, Value,
-    async_trait,
+    OutboundKey, OutboundKind, OutboundMessage, OutboundPart, Progress, RawConfig, SenderId, TaskTracker,
+    TranscribeError, Transcriber, Value, async_trait,
 };
 use nanobot_channel_telegram::TelegramFactory;
 use nanobot_testkit::telegram::{Person, TOKEN};
@@ -57,6 +57,7 @@ pub(crate) struct Seen {
     pub(crate) degraded: Vec<String>,
     admissions: VecDeque<Admission>,
     strangers_are_asked: Option<String>,
+    heard: VecDeque<String>,
 }
 
 /// The assistant's side of the contract. Messages are accepted unless said otherwise.
@@ -71,6 +72,11 @@ impl Assistant {
     /// Strangers are to read this text.
     pub(crate) fn will_ask_strangers(&self, text: &str) {
         self.0.send_modify(|seen| seen.strangers_are_asked = Some(text.to_owned()));
+    }
+
+    /// The next recording says this; those after it cannot be understood.
+    pub(crate) fn will_hear(&self, words: &str) {
+        self.0.send_modify(|seen| seen.heard.push_back(words.to_owned()));
     }
 
     pub(crate) fn seen(&self) -> Seen {
@@ -110,6 +116,15 @@ impl Intake for Assistant {
             answer = seen.admissions.pop_front().unwrap_or(Admission::Accepted);
         });
         answer
+    }
+}
+
+#[async_trait]
+impl Transcriber for Assistant {
+    async fn transcribe(&self, _recording: &MediaRef) -> Result<String, TranscribeError> {
+        let mut heard = None;
+        self.0.send_modify(|seen| heard = seen.heard.pop_front());
+        heard.ok_or_else(|| TranscribeError::Failed("nothing can be understood".to_owned()))
     }
 }
 
@@ -167,7 +182,7 @@ impl Running {
             intake: Arc::<Assistant>::clone(&assistant),
             progress: Arc::<Assistant>::clone(&assistant),
             media: Arc::<Assistant>::clone(&assistant),
-            transcriber: None,
+            transcriber: Some(Arc::<Assistant>::clone(&assistant) as Arc<dyn Transcriber>),
             commands: Arc::new(COMMANDS),
             tasks: tasks.clone(),
             cancel: cancel.clone(),

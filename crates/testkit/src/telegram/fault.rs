@@ -1,5 +1,7 @@
 //! What may go wrong with one call.
 
+use serde_json::Value;
+
 /// A fault of one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -7,6 +9,8 @@ pub enum Fault {
     RetryAfter(u32),
     /// This status and description; nothing is done.
     Status(u16, String),
+    /// This result, as if all were well; nothing is done.
+    Result(Value),
     /// Never answered; nothing is done.
     Hang,
     /// The connection is reset; nothing is done.

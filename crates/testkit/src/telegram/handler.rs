@@ -88,6 +88,7 @@ impl Fault {
         match self {
             Self::RetryAfter(seconds) => Some(response(&Err(ApiError::retry_after(*seconds)))),
             Self::Status(code, description) => Some(response(&Err(ApiError::new(*code, description.as_str())))),
+            Self::Result(result) => Some(response(&Ok(result.clone()))),
             Self::Hang => Some(Response::headless(vec![Step::Hang])),
             Self::Drop => Some(Response::headless(vec![Step::Reset])),
             Self::DropAfterEffect | Self::HangAfterEffect => None,

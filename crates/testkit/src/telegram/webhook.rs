@@ -83,7 +83,7 @@ impl State {
             self.webhook.remove();
             return Ok(json!(true));
         }
-        let url = Url::parse(params.text("url")).map_err(|_| bad("invalid URL"))?;
+        let url = Url::parse(params.text("url")).map_err(|_malformed| bad("invalid URL"))?;
         if url.scheme() != "https" {
             return Err(bad("An HTTPS URL must be provided for webhook"));
         }
