@@ -17,12 +17,12 @@ pub(crate) struct Kept {
 
 /// Fetches and keeps a file, for somebody who may talk. What fails is said in the text.
 pub(crate) async fn keep(attachment: &Attachment, message: &Message, api: &Api, context: &ChannelContext) -> Kept {
-    let name = &attachment.filename;
     let media = match fetch(attachment, api, context).await {
         Ok(media) => media,
         Err(error) => {
             tracing::warn!(%error, "a file of a message could not be kept");
             let why = if error.is_about_size() { "too large" } else { "download failed" };
+            let name: String = attachment.filename.chars().filter(|letter| !letter.is_control()).collect();
             return Kept { marker: format!("[attachment: {name} - {why}]"), image: None };
         }
     };

@@ -9,6 +9,9 @@ use serenity::model::id::{ApplicationId, UserId};
 
 use crate::Secret;
 
+/// How many numbers may be left out between two events. Discord leaves out none.
+const LARGEST_LEAP: u64 = 100_000;
+
 /// Who the bot is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bot {
@@ -63,6 +66,11 @@ impl Cursor {
 
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// Whether an event may have that number.
+    pub(crate) fn is_plausible(&self, number: u64) -> bool {
+        number <= self.received.saturating_add(LARGEST_LEAP)
     }
 
     /// Notes an event. `false` when it came before.

@@ -16,7 +16,6 @@ use tokio::sync::watch;
 
 use crate::channel::{DiscordChannel, TEXT_LIMIT};
 use crate::error::CallError;
-use crate::outbound::with_nonce;
 use crate::place::Place;
 
 /// How many streams are remembered, finished ones included: what comes late must not begin anew.
@@ -126,7 +125,7 @@ fn insert(entries: &mut VecDeque<Entry>, stream: &StreamId, text: Text) -> Draft
     let (text, reader) = watch::channel(text);
     let (writer, shown) = watch::channel(Shown::default());
     entries.push_back(Entry { stream: stream.clone(), text, shown });
-    DraftSlot { stream: stream.clone(), text: reader, shown: writer }
+    DraftSlot { text: reader, shown: writer }
 }
 
 impl Text {
@@ -145,7 +144,6 @@ impl Text {
 /// The place of a new draft on the board.
 #[derive(Debug)]
 pub(crate) struct DraftSlot {
-    stream: StreamId,
     text: watch::Receiver<Text>,
     shown: watch::Sender<Shown>,
 }
@@ -199,8 +197,7 @@ impl DraftWriter {
         if let Some(id) = known {
             return self.channel.edit_message(&self.place, id, EditMessage::new().content(text)).await;
         }
-        let message = with_nonce(CreateMessage::new().content(text), self.slot.stream.as_str());
-        let id = self.channel.create_message(&self.place, message).await?;
+        let id = self.channel.create_message(&self.place, CreateMessage::new().content(text)).await?;
         self.slot.shown.send_modify(|shown| shown.message = Some(id));
         Ok(())
     }

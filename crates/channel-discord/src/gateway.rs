@@ -168,8 +168,9 @@ impl<'a> Connection<'a> {
 
     /// Notes an event and finds out what there is to do.
     fn event(&mut self, frame: &Frame<'_>) -> Option<Job> {
-        let number = frame.s?;
         let name = frame.t.as_deref().unwrap_or_default();
+        // Whoever believed an absurd number would take everything after it for old.
+        let number = frame.s.filter(|number| self.channel.with_cursor(|cursor| cursor.is_plausible(*number)))?;
         self.context.progress.alive();
         if name == "READY" {
             self.begin(frame);
@@ -212,7 +213,7 @@ impl<'a> Connection<'a> {
                 self.channel.with_cursor(|cursor| cursor.begin(session, bot));
             }
             Err(error) => {
-                tracing::error!(channel = %self.channel.name, %error, "the beginning of a session could not be read")
+                tracing::error!(channel = %self.channel.name, %error, "the beginning of a session could not be read");
             }
         }
     }

@@ -138,7 +138,7 @@ fn mentions() -> CreateAllowedMentions {
 }
 
 /// A message that is made once, however often it is sent.
-pub(crate) fn with_nonce(message: CreateMessage, key: &str) -> CreateMessage {
+fn with_nonce(message: CreateMessage, key: &str) -> CreateMessage {
     message.nonce(Nonce::String(nonce(key))).enforce_nonce(true)
 }
 

@@ -62,6 +62,11 @@ impl<T> Watched<T> {
         result
     }
 
+    /// Changes what nobody waits for.
+    pub(crate) fn change_quietly<R>(&self, act: impl FnOnce(&mut T) -> R) -> R {
+        act(&mut lock(&self.inner.value))
+    }
+
     /// A receiver for loops that have their own idea of when to stop.
     pub(crate) fn subscribe(&self) -> watch::Receiver<()> {
         self.inner.changed.subscribe()

@@ -1,0 +1,136 @@
+//! What people send.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+/// A user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Person {
+    /// The user's id.
+    pub id: u64,
+    /// The user's name.
+    pub name: String,
+    /// Whether it is a bot.
+    pub is_bot: bool,
+}
+
+impl Person {
+    /// Somebody.
+    #[must_use]
+    pub fn new(id: u64, name: &str) -> Self {
+        Self { id, name: name.to_owned(), is_bot: false }
+    }
+
+    /// Another bot.
+    #[must_use]
+    pub fn bot(id: u64, name: &str) -> Self {
+        Self { is_bot: true, ..Self::new(id, name) }
+    }
+
+    /// The channel in which the person and the bot talk alone.
+    pub(super) fn direct_channel(&self) -> u64 {
+        self.id + 1_000_000_000
+    }
+
+    pub(super) fn json(&self) -> Value {
+        json!({
+            "id": self.id.to_string(), "username": self.name, "discriminator": "0", "global_name": self.name,
+            "avatar": null, "bot": self.is_bot, "public_flags": 0,
+        })
+    }
+}
+
+/// A file in a message.
+#[derive(Clone, Debug)]
+pub(super) struct IncomingFile {
+    pub(super) name: String,
+    pub(super) mime: Option<String>,
+    pub(super) bytes: Bytes,
+    /// What the message says about its size, which need not be true.
+    pub(super) declared_size: usize,
+}
+
+/// A message of a person.
+#[derive(Clone, Debug)]
+pub struct Incoming {
+    pub(super) person: Person,
+    pub(super) channel: u64,
+    pub(super) text: String,
+    pub(super) replies_to: Option<u64>,
+    pub(super) files: Vec<IncomingFile>,
+    pub(super) is_voice: bool,
+    pub(super) forwarded: Option<String>,
+    pub(super) is_webhook: bool,
+    pub(super) extra: Vec<(String, Value)>,
+}
+
+impl Incoming {
+    /// In a channel or thread of the server.
+    #[must_use]
+    pub fn in_channel(channel: u64, person: &Person, text: &str) -> Self {
+        Self {
+            person: person.clone(),
+            channel,
+            text: text.to_owned(),
+            replies_to: None,
+            files: Vec::new(),
+            is_voice: false,
+            forwarded: None,
+            is_webhook: false,
+            extra: Vec::new(),
+        }
+    }
+
+    /// To the bot alone.
+    #[must_use]
+    pub fn direct(person: &Person, text: &str) -> Self {
+        Self::in_channel(person.direct_channel(), person, text)
+    }
+
+    /// The same as an answer to a message of the same channel.
+    #[must_use]
+    pub fn replying_to(self, message: u64) -> Self {
+        Self { replies_to: Some(message), ..self }
+    }
+
+    /// The same with a file more.
+    #[must_use]
+    pub fn with_file(self, name: &str, mime: &str, bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        let size = bytes.len();
+        self.with_file_of_declared_size(name, mime, bytes, size)
+    }
+
+    /// The same with a file more that says something about its size.
+    #[must_use]
+    pub fn with_file_of_declared_size(mut self, name: &str, mime: &str, bytes: impl Into<Bytes>, size: usize) -> Self {
+        let mime = Some(mime.to_owned()).filter(|mime| !mime.is_empty());
+        self.files.push(IncomingFile { name: name.to_owned(), mime, bytes: bytes.into(), declared_size: size });
+        self
+    }
+
+    /// The same, spoken: its files are recordings.
+    #[must_use]
+    pub fn as_voice_message(self) -> Self {
+        Self { is_voice: true, ..self }
+    }
+
+    /// The same, passing on what somebody else wrote.
+    #[must_use]
+    pub fn forwarding(self, text: &str) -> Self {
+        Self { forwarded: Some(text.to_owned()), ..self }
+    }
+
+    /// The same, sent by a webhook.
+    #[must_use]
+    pub fn by_webhook(self) -> Self {
+        Self { is_webhook: true, ..self }
+    }
+
+    /// The same with a field of the message set to something.
+    #[must_use]
+    pub fn with_field(mut self, name: &str, value: Value) -> Self {
+        self.extra.push((name.to_owned(), value));
+        self
+    }
+}

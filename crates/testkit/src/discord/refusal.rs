@@ -1,0 +1,52 @@
+//! Outcomes of calls in Discord's words.
+
+use serde_json::{Value, json};
+
+use crate::http::Response;
+
+/// Why a call failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) status: u16,
+    pub(super) code: u64,
+    pub(super) message: String,
+}
+
+pub(super) type Outcome = Result<Value, Refusal>;
+
+impl Refusal {
+    pub(super) fn new(status: u16, code: u64, message: impl Into<String>) -> Self {
+        Self { status, code, message: message.into() }
+    }
+
+    /// What a field must not be.
+    pub(super) fn form(problem: impl AsRef<str>) -> Self {
+        Self::new(400, 50_035, format!("Invalid Form Body: {}", problem.as_ref()))
+    }
+
+    pub(super) fn unauthorized() -> Self {
+        Self::new(401, 0, "401: Unauthorized")
+    }
+
+    pub(super) fn unknown_route() -> Self {
+        Self::new(404, 0, "404: Not Found")
+    }
+
+    pub(super) fn unknown_channel() -> Self {
+        Self::new(404, 10_003, "Unknown Channel")
+    }
+
+    pub(super) fn unknown_message() -> Self {
+        Self::new(404, 10_008, "Unknown Message")
+    }
+}
+
+/// The answer to a call; `Null` has no body.
+pub(super) fn response(outcome: &Outcome) -> Response {
+    let response = match outcome {
+        Ok(Value::Null) => Response::bytes(204, "application/json", ""),
+        Ok(result) => Response::json(200, result),
+        Err(refusal) => Response::json(refusal.status, &json!({"code": refusal.code, "message": refusal.message})),
+    };
+    response.with_header("x-ratelimit-limit", "5").with_header("x-ratelimit-bucket", "b0")
+}

@@ -1,0 +1,142 @@
+//! Everything the fake knows. Every call changes it in one step.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use serde_json::Value;
+
+use super::command::{Answer, OpenInteraction};
+use super::incoming::Person;
+use super::messages::{Message, SentMessage, StoredFile};
+use super::session::Session;
+use super::{Fault, Order};
+
+const FIRST_ID: u64 = 900_000_000_000_000_000;
+const USUAL_HEARTBEAT: u64 = 41_250;
+const USUAL_UPLOAD_LIMIT: usize = 10 << 20;
+
+/// A call of the REST API.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// What it is (`createMessage`); see the table in the handler's module.
+    pub method: String,
+    /// Path below the API's base.
+    pub path: String,
+    /// The JSON of the body, or of its `payload_json`.
+    pub body: Value,
+    /// How many files came with it.
+    pub files: usize,
+}
+
+/// Where a pushed event went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pushed {
+    /// The channel.
+    pub channel_id: u64,
+    /// The message, or the interaction.
+    pub message_id: u64,
+    /// The number of the event in the newest session; `None` when no session asked for it.
+    pub number: Option<u64>,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) gateway_url: String,
+    pub(super) file_base: String,
+    pub(super) heartbeat_interval: u64,
+    pub(super) upload_limit: usize,
+    last_id: u64,
+    pub(super) sessions: Vec<Session>,
+    pub(super) orders: VecDeque<Order>,
+    pub(super) connections: usize,
+    pub(super) refuse_connections: usize,
+    /// How often every connection was cut.
+    pub(super) cuts: usize,
+    /// Nothing comes through from the platform.
+    pub(super) is_silent: bool,
+    pub(super) identifies: usize,
+    pub(super) resumes: usize,
+    pub(super) complaints: Vec<String>,
+    pub(super) direct: BTreeMap<u64, Person>,
+    /// Threads by id, with the channels they are part of.
+    pub(super) threads: BTreeMap<u64, u64>,
+    pub(super) messages: BTreeMap<u64, Message>,
+    pub(super) files: BTreeMap<u64, StoredFile>,
+    /// Messages by the nonces that were to be held to.
+    pub(super) nonces: BTreeMap<String, u64>,
+    pub(super) interactions: BTreeMap<u64, OpenInteraction>,
+    pub(super) answers: Vec<Answer>,
+    pub(super) commands: Value,
+    pub(super) calls: Vec<Call>,
+    pub(super) faults: BTreeMap<String, VecDeque<Fault>>,
+    pub(super) forbidden: BTreeSet<u64>,
+    pub(super) is_revoked: bool,
+    pub(super) is_down: bool,
+    pub(super) is_content_disallowed: bool,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            gateway_url: String::new(),
+            file_base: String::new(),
+            heartbeat_interval: USUAL_HEARTBEAT,
+            upload_limit: USUAL_UPLOAD_LIMIT,
+            last_id: FIRST_ID,
+            sessions: Vec::new(),
+            orders: VecDeque::new(),
+            connections: 0,
+            refuse_connections: 0,
+            cuts: 0,
+            is_silent: false,
+            identifies: 0,
+            resumes: 0,
+            complaints: Vec::new(),
+            direct: BTreeMap::new(),
+            threads: BTreeMap::new(),
+            messages: BTreeMap::new(),
+            files: BTreeMap::new(),
+            nonces: BTreeMap::new(),
+            interactions: BTreeMap::new(),
+            answers: Vec::new(),
+            commands: Value::Array(Vec::new()),
+            calls: Vec::new(),
+            faults: BTreeMap::new(),
+            forbidden: BTreeSet::new(),
+            is_revoked: false,
+            is_down: false,
+            is_content_disallowed: false,
+        }
+    }
+}
+
+impl State {
+    /// An id that nothing has yet; later ones are larger.
+    pub(super) fn new_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    pub(super) fn sent(&self) -> Vec<SentMessage> {
+        self.messages.values().filter(|message| message.is_by_bot).map(|message| self.show(message)).collect()
+    }
+
+    pub(super) fn calls_of(&self, method: &str) -> Vec<Call> {
+        self.calls.iter().filter(|call| call.method == method).cloned().collect()
+    }
+
+    pub(super) fn reactions_to(&self, message: u64) -> Vec<&str> {
+        let message = self.messages.get(&message);
+        message.map(|message| message.reactions.iter().map(String::as_str).collect()).unwrap_or_default()
+    }
+
+    pub(super) fn is_acknowledged(&self, pushed: Pushed) -> bool {
+        let Some(number) = pushed.number else { return false };
+        self.sessions.last().is_some_and(|session| session.confirmed >= number)
+    }
+
+    pub(super) fn delete(&mut self, channel: u64, message: u64) {
+        if let Some(message) = self.messages.get_mut(&message).filter(|message| message.channel == channel) {
+            message.is_deleted = true;
+        }
+    }
+}
