@@ -81,6 +81,9 @@ pub(crate) enum Command {
     /// Search memory and conversations; review what changed in memory and bring it back
     #[command(subcommand)]
     Memory(MemoryCommand),
+    /// Let people in who were given a code, list them, and take that back
+    #[command(subcommand)]
+    Pairing(PairingCommand),
     /// How channels are; try one, or give one its credentials
     #[command(subcommand)]
     Channels(ChannelsCommand),
@@ -427,6 +430,35 @@ pub(crate) enum ExportFormat {
     Jsonl,
     /// Markdown, to be read
     Md,
+}
+
+/// What can be done about people who want in.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PairingCommand {
+    /// Who waits with a code, and who was approved
+    List {
+        /// As JSON, for programs
+        #[arg(long)]
+        json: bool,
+    },
+    /// Let in who was given this code
+    Approve {
+        /// The code, in any case, with or without its dash
+        code: String,
+    },
+    /// Take a code back without letting anybody in
+    Deny {
+        /// The code
+        code: String,
+    },
+    /// Take an approval back
+    Revoke {
+        /// The channel, as the configuration names it
+        channel: String,
+        /// The person, as `pairing list` shows them; of `7|ann` either half is enough
+        #[arg(allow_hyphen_values = true)]
+        id: String,
+    },
 }
 
 /// What can be done with channels.

@@ -62,6 +62,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Skills(command) => commands::skills(&load, &command),
         Command::Memory(command) => commands::memory(&load, command),
         Command::Cron(command) => commands::cron(&load, command),
+        Command::Pairing(command) => commands::pairing(&load, command),
         Command::Channels(command) => commands::channels(&load, command),
         Command::Config(command) => commands::config(&load, &command),
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use nanobot_channel::{Arrival, ChannelName, ChatId, SenderId};
-use nanobot_channels::{AccessNotice, AccessRules, PairingStore, Person, Verdict};
+use nanobot_channels::{AccessRules, PairingStore, Person, Verdict};
 use nanobot_config::{Config, Loader};
 
 use crate::RuntimeError;
@@ -38,7 +38,9 @@ impl HomeAccess {
     /// # Errors
     /// [`RuntimeError::Config`].
     pub fn rules(&self) -> Result<BTreeMap<ChannelName, AccessRules>, RuntimeError> {
-        rules_of(&self.loader.clone().load()?)
+        let settings = wanted(&self.loader.clone().load()?)?.into_iter();
+        let settings = settings.filter_map(|channel| channel.settings().ok().map(|settings| (channel.name, settings)));
+        Ok(settings.map(|(name, settings)| (name, settings.access)).collect())
     }
 
     /// Whether the rules let somebody write in a direct chat who was approved, or was not; `None`
@@ -61,21 +63,4 @@ impl HomeAccess {
         let is_named = self.rules()?.get(channel).is_some_and(|rules| rules.names(sender));
         Ok((is_approved || is_named) && self.is_let_in(&person, is_approved)? == Some(true))
     }
-}
-
-/// What is worth saying about who may talk on the enabled channels of a configuration, above all where
-/// the same words meant something else in the Python program.
-///
-/// # Errors
-/// [`RuntimeError::Config`].
-pub fn access_notices(config: &Config) -> Result<Vec<AccessNotice>, RuntimeError> {
-    let enabled = wanted(config)?.into_iter().filter(|channel| channel.is_enabled);
-    let settings = enabled.filter_map(|channel| channel.settings().ok().map(|settings| (channel.name, settings)));
-    Ok(settings.flat_map(|(name, settings)| settings.access.notices(&name)).collect())
-}
-
-fn rules_of(config: &Config) -> Result<BTreeMap<ChannelName, AccessRules>, RuntimeError> {
-    let settings = wanted(config)?.into_iter();
-    let settings = settings.filter_map(|channel| channel.settings().ok().map(|settings| (channel.name, settings)));
-    Ok(settings.map(|(name, settings)| (name, settings.access)).collect())
 }

@@ -23,6 +23,8 @@ mod import;
 mod memory;
 mod models;
 #[cfg(unix)]
+mod pairing;
+#[cfg(unix)]
 mod prompt;
 mod replay;
 mod skills;

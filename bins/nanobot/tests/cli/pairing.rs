@@ -1,0 +1,174 @@
+//! Strangers: what they read, who lets them in, and what the configuration says about it while a
+//! gateway runs.
+
+use nanobot_testkit::telegram::{Incoming, Person, TOKEN};
+use nanobot_testkit::{ModelServer, Reply, TelegramFake};
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use crate::gateway::Running;
+use crate::support::{Home, assert_says, until};
+
+/// A group.
+const GROUP: i64 = -1005;
+
+fn mallory() -> Person {
+    Person::new(66, "Mallory", "mallory_x")
+}
+
+/// A gateway in a home whose Telegram channel has these keys besides the usual ones.
+struct World {
+    home: Home,
+    telegram: TelegramFake,
+    model: ModelServer,
+}
+
+impl World {
+    async fn new(keys: &Value) -> Self {
+        let model = ModelServer::answering(|request| Reply::text(format!("I read: {}", request.last_user_text())));
+        let world =
+            Self { home: Home::new(), telegram: TelegramFake::start().await.unwrap(), model: model.await.unwrap() };
+        world.configure(keys);
+        world
+    }
+
+    fn configure(&self, keys: &Value) {
+        let mut telegram = json!({
+            "enabled": true, "token": TOKEN, "apiBase": self.telegram.api_base(), "streaming": false, "reactEmoji": "",
+        });
+        telegram.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
+        self.home.configure(&json!({
+            "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
+            "providers": {"custom": {"apiKey": "test-key", "apiBase": self.model.base_url()}},
+            "channels": {"telegram": telegram},
+        }));
+    }
+
+    fn push(&self, person: &Person, text: &str) {
+        self.telegram.push(Incoming::private(person, text));
+    }
+
+    /// Waits for another message to somebody, and returns it.
+    async fn heard(&self, person: &Person, before: usize) -> String {
+        let texts = || self.telegram.texts_in(person.id);
+        until("somebody is told something", async || texts().len() > before).await;
+        texts().swap_remove(before)
+    }
+
+    /// Says something and returns what follows.
+    async fn ask(&self, person: &Person, text: &str) -> String {
+        let before = self.telegram.texts_in(person.id).len();
+        self.push(person, text);
+        self.heard(person, before).await
+    }
+
+    async fn run(&self, arguments: &[&str]) -> String {
+        let run = self.home.run(arguments).await;
+        assert_eq!(run.code, 0, "{arguments:?}: {}", run.stderr);
+        run.stdout
+    }
+}
+
+/// The code in what a stranger reads.
+fn code(text: &str) -> String {
+    assert_says(text, &["I do not know you yet", "nanobot pairing approve "]);
+    let word = text.split_whitespace().find(|word| word.len() == 9 && word.as_bytes()[4] == b'-');
+    word.expect("a code").to_owned()
+}
+
+#[tokio::test]
+async fn a_stranger_is_let_in_by_a_code_and_kept_out_again() {
+    let world = World::new(&json!({})).await;
+    let (mallory, eve) = (mallory(), Person::new(67, "Eve", "eve_x"));
+    let gateway = Running::start(&world.home).await;
+    world.telegram.push(Incoming::group(GROUP, &mallory, "/status"));
+    let first = code(&world.ask(&mallory, "let me in").await);
+
+    let listed: Value = serde_json::from_str(&world.run(&["pairing", "list", "--json"]).await).unwrap();
+    assert_eq!((&listed["pending"][0]["code"], &listed["approved"]), (&json!(first), &json!([])));
+    assert_eq!(listed["pending"][0]["sender_id"], "66|mallory_x");
+    assert_says(
+        &world.run(&["pairing", "approve", &first.to_lowercase()]).await,
+        &["66|mallory_x on telegram is let in"],
+    );
+    assert_says(&world.ask(&mallory, "hello").await, &["I read:", "hello"]);
+
+    // Who was let in may let others in, alone with the assistant.
+    let second = code(&world.ask(&eve, "me too").await);
+    world.telegram.push(Incoming::group(GROUP, &mallory, format!("/pairing approve {second}")));
+    until("the group is answered", async || !world.telegram.texts_in(GROUP).is_empty()).await;
+    assert_says(&world.telegram.texts_in(GROUP)[0], &["only with somebody who talks to me alone"]);
+    assert_says(&world.ask(&mallory, "/pairing").await, &[&second, "67|eve_x", "66|mallory_x"]);
+    assert_says(&world.ask(&mallory, "/pairing approve AAAA-AAAA").await, &["Nobody waits with this code"]);
+    assert_says(
+        &world.ask(&mallory, &format!("/pairing approve {second}")).await,
+        &["67|eve_x", "can write to me now"],
+    );
+    assert_says(&world.ask(&eve, "thanks").await, &["I read:", "thanks"]);
+    assert_says(&world.ask(&mallory, "/pairing revoke eve_x").await, &["not let in on telegram any more"]);
+    assert_ne!(code(&world.ask(&eve, "again").await), second);
+
+    assert_says(&world.run(&["pairing", "revoke", "telegram", "66"]).await, &["is not let in any more"]);
+    assert_ne!(code(&world.ask(&mallory, "still there?").await), first);
+    assert_eq!(world.telegram.texts_in(GROUP).len(), 1, "strangers are told nothing in a group");
+    gateway.signal(Signal::SIGTERM);
+    let (rest, ended) = gateway.end().await;
+    assert_eq!(ended, Some(0), "{rest}");
+    let log = world.home.read("logs/gateway.log");
+    assert_says(&log, &["a stranger was not let in"]);
+    assert!(!log.contains(&first) && !log.contains(&second), "a code in the log: {log}");
+}
+
+#[tokio::test]
+async fn the_lists_of_the_configuration_work_while_a_gateway_runs() {
+    let world = World::new(&json!({"allowFrom": []})).await;
+    let (ann, mallory) = (Person::new(7, "Ann", "ann_x"), mallory());
+    let gateway = Running::start(&world.home).await;
+    world.push(&mallory, "nobody hears this");
+    world.configure(&json!({"allowFrom": ["7"]}));
+    until("the list is read", async || world.home.read("logs/gateway.log").contains("settings were changed")).await;
+    world.push(&mallory, "nor this");
+    assert_says(&world.ask(&ann, "it is me").await, &["I read:", "it is me"]);
+    assert_eq!(world.telegram.texts_in(mallory.id), Vec::<String>::new());
+    // A terminal is its owner's, and an approval adds to the list.
+    assert_says(
+        &world.run(&["agent", "-m", "/pairing revoke telegram 7"]).await,
+        &["The configuration of telegram lets 7 in"],
+    );
+    assert_says(&world.ask(&ann, "/pairing").await, &["Waiting: nobody", "Approved: nobody"]);
+    gateway.signal(Signal::SIGTERM);
+    let (rest, ended) = gateway.end().await;
+    assert_eq!(ended, Some(0), "{rest}");
+    assert_says(&rest, &["Warning: channels.telegram.allowFrom is [], which means nobody"]);
+}
+
+#[tokio::test]
+async fn everybody_may_talk_and_may_still_let_nobody_in() {
+    let world = World::new(&json!({"allowFrom": ["*"]})).await;
+    let gateway = Running::start(&world.home).await;
+    let answer = world.ask(&mallory(), "/pairing").await;
+    assert_says(&answer, &["Only people who were approved, or are named in allowFrom"]);
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+}
+
+#[tokio::test]
+async fn pairing_says_what_is_wrong_without_a_gateway() {
+    let world = World::new(&json!({})).await;
+    assert_eq!(world.run(&["pairing", "list"]).await, "Nobody waits, and nobody was approved.\n");
+    let empty: Value = serde_json::from_str(&world.run(&["pairing", "list", "--json"]).await).unwrap();
+    assert_eq!(empty, json!({"approved": [], "pending": []}));
+    for (arguments, what) in [
+        (["pairing", "approve", "AAAA-AAAA"].as_slice(), "nobody waits with this code"),
+        (&["pairing", "deny", "nonsense"], "nobody waits with this code"),
+        (&["pairing", "revoke", "telegram", "-5"], "-5 on telegram was not approved"),
+    ] {
+        let run = world.home.run(arguments).await;
+        assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{arguments:?}");
+        assert_says(&run.stderr, &[what, "try: `nanobot pairing list`"]);
+    }
+    world.home.write("pairing.json", "{");
+    let run = world.home.run(&["pairing", "list"]).await;
+    assert_eq!(run.code, 1);
+    assert_says(&run.stderr, &["pairing.json is damaged and lets nobody in", "try:"]);
+}
