@@ -33,6 +33,9 @@ const GOOD: Duration = Duration::from_secs(30);
 /// How much may be under way before no more is read.
 const BUSY: usize = 256;
 
+/// Events after which it has to be seen whether the tokens still work.
+const LEAVING: &[&str] = &["app_uninstalled", "tokens_revoked"];
+
 type Work<'a> = Lanes<'a, Ended>;
 
 /// How a connection ended.
@@ -200,6 +203,9 @@ impl SlackChannel {
             tracing::debug!(channel = %self.name, kind = frame.kind, "a frame without an envelope was passed over");
             return None;
         };
+        if LEAVING.iter().any(|event| frame.payload.pointer("/event/type").and_then(Value::as_str) == Some(event)) {
+            return Some("the app was removed, or its tokens were".to_owned());
+        }
         state.brought = true;
         let candidate = self.open_envelope(me, &frame.kind, frame.payload, context);
         let received = Instant::now();

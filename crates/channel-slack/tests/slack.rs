@@ -1,0 +1,18 @@
+//! The channel on real sockets, against a Slack that sends again what is not acknowledged.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests stop at the first surprise")]
+
+#[path = "slack/conformance.rs"]
+mod conformance;
+#[path = "slack/drafts.rs"]
+mod drafts;
+#[path = "slack/inbound.rs"]
+mod inbound;
+#[path = "slack/outbound.rs"]
+mod outbound;
+#[path = "slack/socket.rs"]
+mod socket;
+#[path = "slack/support.rs"]
+mod support;
+#[path = "slack/transport.rs"]
+mod transport;

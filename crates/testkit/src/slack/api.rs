@@ -1,0 +1,49 @@
+//! Outcomes of calls in Slack's words.
+
+use serde_json::{Value, json};
+
+use crate::http::Response;
+
+/// Why a call failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ApiError {
+    code: String,
+    messages: Vec<String>,
+}
+
+pub(super) type Outcome = Result<Value, ApiError>;
+
+impl ApiError {
+    pub(super) fn new(code: &str) -> Self {
+        Self { code: code.to_owned(), messages: Vec::new() }
+    }
+
+    pub(super) fn because(code: &str, message: impl Into<String>) -> Self {
+        Self { messages: vec![format!("[ERROR] {}", message.into())], ..Self::new(code) }
+    }
+
+    /// What is worth a complaint: no client should ever get these.
+    pub(super) fn complaint(&self) -> Option<String> {
+        let is_clumsy = self.code.starts_with("invalid_") && self.code != "invalid_auth";
+        (is_clumsy || self.code == "unknown_method").then(|| format!("{} {}", self.code, self.messages.join(" ")))
+    }
+}
+
+pub(super) fn refusal(error: &ApiError) -> Response {
+    let mut body = json!({"ok": false, "error": error.code});
+    if !error.messages.is_empty() {
+        crate::json::set(&mut body, "response_metadata", json!({"messages": error.messages}));
+    }
+    Response::json(200, &body)
+}
+
+pub(super) fn response(outcome: &Outcome) -> Response {
+    match outcome {
+        Ok(result) => {
+            let mut body = result.clone();
+            crate::json::set(&mut body, "ok", true);
+            Response::json(200, &body)
+        }
+        Err(error) => refusal(error),
+    }
+}

@@ -1,0 +1,59 @@
+//! What Slack wants of blocks.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::api::ApiError;
+
+/// Refuses blocks that Slack would refuse.
+pub(super) fn check(blocks: &Value) -> Result<(), ApiError> {
+    let wrong = |message: &str| Err(ApiError::because("invalid_blocks", message));
+    let Some(blocks) = blocks.as_array() else { return wrong("blocks must be a list") };
+    if blocks.is_empty() || blocks.len() > 50 {
+        return wrong("there must be 1 to 50 blocks");
+    }
+    let mut actions = BTreeSet::new();
+    for block in blocks {
+        let elements = block.get("elements").and_then(Value::as_array);
+        match block.get("type").and_then(Value::as_str) {
+            Some("section") => text(block.get("text"), "mrkdwn", 3000)?,
+            Some("context") => {
+                for element in elements.into_iter().flatten() {
+                    text(Some(element), "mrkdwn", 3000)?;
+                }
+            }
+            Some("actions") => {
+                let Some(elements) = elements.filter(|elements| (1..=25).contains(&elements.len())) else {
+                    return wrong("actions must have 1 to 25 elements");
+                };
+                for element in elements {
+                    let id = element.get("action_id").and_then(Value::as_str).unwrap_or_default();
+                    if element.get("type").and_then(Value::as_str) != Some("button") || id.is_empty() {
+                        return wrong("an action must be a button with an action_id");
+                    }
+                    if !actions.insert(id) {
+                        return wrong("an action_id must not come twice");
+                    }
+                    text(element.get("text"), "plain_text", 75)?;
+                    let value = element.get("value").and_then(Value::as_str).unwrap_or_default();
+                    if value.chars().count() > 2000 {
+                        return wrong("a value must have at most 2000 characters");
+                    }
+                }
+            }
+            _ => return wrong("an unknown type of block"),
+        }
+    }
+    Ok(())
+}
+
+fn text(object: Option<&Value>, kind: &str, limit: usize) -> Result<(), ApiError> {
+    let text = object.and_then(|object| object.get("text")).and_then(Value::as_str).unwrap_or_default();
+    let length = text.chars().count();
+    let is_kind = object.and_then(|object| object.get("type")).and_then(Value::as_str) == Some(kind);
+    if is_kind && (1..=limit).contains(&length) {
+        return Ok(());
+    }
+    Err(ApiError::because("invalid_blocks", format!("text must be {kind} of 1 to {limit} characters, not {length}")))
+}

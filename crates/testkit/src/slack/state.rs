@@ -1,0 +1,137 @@
+//! Everything the fake knows. Every method of the API changes it in one step.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use chrono::Utc;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::Fault;
+use super::api::ApiError;
+use super::envelope::{Connection, Event, Sent};
+use super::files::{Download, Upload};
+use super::incoming::Person;
+use super::messages::Message;
+
+/// How long Slack waits for an acknowledgement.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// A call of the API.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// The method (`chat.postMessage`).
+    pub method: String,
+    /// The arguments: JSON as it came; texts of queries and forms.
+    pub params: Value,
+    /// When it came.
+    pub at: Instant,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    /// Where the Web API and files are.
+    pub(super) base: String,
+    /// Where the socket is.
+    pub(super) socket: String,
+    pub(super) patience: Duration,
+    pub(super) is_revoked: bool,
+    pub(super) is_down: bool,
+    pub(super) is_stalled: bool,
+    pub(super) channels: BTreeMap<String, Channel>,
+    pub(super) people: BTreeMap<String, Person>,
+    last: u64,
+    /// The bot's messages in the order of sending, by conversation and `ts`.
+    pub(super) sent: Vec<(String, String)>,
+    pub(super) downloads: BTreeMap<String, Download>,
+    pub(super) download_count: usize,
+    pub(super) uploads: BTreeMap<String, Upload>,
+    pub(super) calls: Vec<Call>,
+    pub(super) faults: BTreeMap<String, VecDeque<Fault>>,
+    pub(super) complaints: Vec<String>,
+    pub(super) tickets: BTreeSet<String>,
+    pub(super) events: Vec<Event>,
+    pub(super) envelopes: BTreeMap<String, Sent>,
+    pub(super) connections: BTreeMap<usize, Connection>,
+    pub(super) connected: usize,
+    pub(super) claimed_connections: Option<usize>,
+    /// How many connections still are told to make way at once.
+    pub(super) storm: usize,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Channel {
+    pub(super) name: String,
+    pub(super) has_bot: bool,
+    pub(super) messages: BTreeMap<String, Message>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            base: String::new(),
+            socket: String::new(),
+            patience: PATIENCE,
+            is_revoked: false,
+            is_down: false,
+            is_stalled: false,
+            channels: BTreeMap::new(),
+            people: BTreeMap::new(),
+            last: 0,
+            sent: Vec::new(),
+            downloads: BTreeMap::new(),
+            download_count: 0,
+            uploads: BTreeMap::new(),
+            calls: Vec::new(),
+            faults: BTreeMap::new(),
+            complaints: Vec::new(),
+            tickets: BTreeSet::new(),
+            events: Vec::new(),
+            envelopes: BTreeMap::new(),
+            connections: BTreeMap::new(),
+            connected: 0,
+            claimed_connections: None,
+            storm: 0,
+        }
+    }
+}
+
+impl State {
+    /// A number that was never given before.
+    pub(super) fn next(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    /// The id of a new message: seconds, and a part that only makes it unique and later.
+    pub(super) fn next_ts(&mut self) -> String {
+        let number = self.next();
+        format!("{}.{number:06}", Utc::now().timestamp())
+    }
+
+    pub(super) fn add_channel(&mut self, id: &str, name: &str, has_bot: bool) {
+        self.channels.insert(id.to_owned(), Channel { name: name.to_owned(), has_bot, ..Channel::default() });
+    }
+
+    pub(super) fn meet(&mut self, person: &Person) {
+        self.people.insert(person.id.clone(), person.clone());
+    }
+
+    /// A conversation that the bot may write to.
+    pub(super) fn writable(&self, id: &str) -> Result<String, ApiError> {
+        match self.channels.get(id) {
+            None => Err(ApiError::new("channel_not_found")),
+            Some(channel) if !channel.has_bot => Err(ApiError::new("not_in_channel")),
+            Some(_) => Ok(id.to_owned()),
+        }
+    }
+
+    pub(super) fn calls_of(&self, method: &str) -> Vec<Call> {
+        self.calls.iter().filter(|call| call.method == method).cloned().collect()
+    }
+
+    /// The fault that was scripted for the next call of a method.
+    pub(super) fn fault(&mut self, method: &str) -> Option<Fault> {
+        self.faults.get_mut(method)?.pop_front()
+    }
+}
