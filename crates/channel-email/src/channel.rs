@@ -89,7 +89,10 @@ impl Channel for EmailChannel {
 
     async fn run(&self, context: ChannelContext) -> Result<(), ChannelError> {
         let outcome = context.cancel.run_until_cancelled(Box::pin(self.receive(&context))).await;
-        outcome.unwrap_or(Ok(()))
+        match outcome {
+            Some(Err(error)) if !context.cancel.is_cancelled() => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// With `autoReplyEnabled` false, answers are not sent and count as done, as their owner wants.

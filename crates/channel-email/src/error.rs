@@ -85,7 +85,7 @@ pub(crate) fn is_about_login(error: &smtp::Error) -> bool {
 
 /// What a server said, as far as anybody wants to read it.
 pub(crate) fn shortened(text: &str) -> String {
-    const LIMIT: usize = 400;
+    const LIMIT: usize = 200;
     let clean = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if clean.chars().count() <= LIMIT { clean } else { clean.chars().take(LIMIT).chain(['…']).collect() }
 }

@@ -3,7 +3,9 @@
 //! Decision: the parser above makes room for a literal as soon as its size is announced, so a
 //! server that announces half a gigabyte has to be stopped before the parser reads that. The bytes
 //! are watched here on their way up: what a command may bring is granted beforehand, and an
-//! announced literal or a flood beyond it ends the connection.
+//! announced literal or a flood beyond it ends the connection. The end of the connection is an error
+//! here, too, because the client above takes it for the end of an answer: a mail would be missing
+//! that was only cut off.
 
 use std::fmt;
 use std::io;
@@ -55,6 +57,9 @@ impl AsyncRead for Wire {
         std::task::ready!(Pin::new(&mut self.inner).poll_read(cx, buf))?;
         let news = buf.filled().get(before..).unwrap_or_default();
         let announced = self.literals.watch(news);
+        if news.is_empty() && buf.remaining() > 0 {
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server has hung up")));
+        }
         let came = u64::try_from(news.len()).unwrap_or(u64::MAX);
         if came > self.granted || announced > self.granted {
             return Poll::Ready(Err(io::Error::new(

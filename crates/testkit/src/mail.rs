@@ -10,17 +10,15 @@ mod imap;
 mod smtp;
 mod state;
 
-use std::net::{Ipv4Addr, SocketAddr};
-
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 pub use state::{MailFault, SentMail, StoredMail};
 
-use crate::TestkitError;
 use crate::sync::Watched;
+use crate::{ReservedPort, TestkitError};
 use state::State;
 
 /// Who may log in.
@@ -31,8 +29,9 @@ pub const PASSWORD: &str = "Secret-of-the-fake 1";
 /// A running pair of servers; they stop when dropped.
 #[derive(Debug)]
 pub struct MailFake {
-    imap: SocketAddr,
-    smtp: SocketAddr,
+    /// Keep the ports while nobody listens there.
+    imap: ReservedPort,
+    smtp: ReservedPort,
     state: Watched<State>,
     _stop: DropGuard,
 }
@@ -52,13 +51,49 @@ impl MailFake {
     /// The port of the mailbox.
     #[must_use]
     pub fn imap_port(&self) -> u16 {
-        self.imap.port()
+        self.imap.number()
     }
 
     /// The port of the server for sending.
     #[must_use]
     pub fn smtp_port(&self) -> u16 {
-        self.smtp.port()
+        self.smtp.number()
+    }
+
+    /// Ends every connection. New ones are taken.
+    pub fn cut(&self) {
+        self.state.change(|state| state.cuts += 1);
+    }
+
+    /// Ends every connection and takes no new ones. Mails can arrive all the same.
+    ///
+    /// # Errors
+    /// [`TestkitError::TimedOut`].
+    pub async fn go_down(&self) -> Result<(), TestkitError> {
+        self.state.change(|state| {
+            state.is_down = true;
+            state.cuts += 1;
+        });
+        self.state.wait_for("the servers to go down", |state| (state.listening == 0).then_some(())).await
+    }
+
+    /// Ends what [`MailFake::go_down`] began, at the same ports.
+    ///
+    /// # Errors
+    /// [`TestkitError::TimedOut`].
+    pub async fn come_back(&self) -> Result<(), TestkitError> {
+        self.state.change(|state| state.is_down = false);
+        self.state.wait_for("the servers to come back", |state| (state.listening == SERVERS).then_some(())).await
+    }
+
+    /// From now on nothing is answered, though no connection ends; or, with `false`, it is again.
+    pub fn stall(&self, is_stalled: bool) {
+        self.state.change(|state| state.is_stalled = is_stalled);
+    }
+
+    /// Whoever waits for mail is told how many there are, though there are no more.
+    pub fn nudge(&self) {
+        self.state.change(|state| state.nudges += 1);
     }
 
     /// From the next connection on the mailbox knows no IDLE.
@@ -151,27 +186,75 @@ impl MailFake {
     }
 }
 
+/// How many servers there are.
+const SERVERS: usize = 2;
+
 /// Serves every connection to a new port until `stop` fires.
 async fn listen<F>(
     state: Watched<State>,
     stop: CancellationToken,
     serve: impl Fn(TcpStream, Watched<State>) -> F + Send + 'static,
-) -> Result<SocketAddr, TestkitError>
+) -> Result<ReservedPort, TestkitError>
 where
     F: Future<Output = std::io::Result<()>> + Send + 'static,
 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(TestkitError::Listen)?;
-    let address = listener.local_addr().map_err(TestkitError::Listen)?;
+    let port = ReservedPort::new()?;
+    let address = port.address();
+    let bind = move || {
+        let socket = TcpSocket::new_v4()?;
+        if cfg!(unix) {
+            socket.set_reuseaddr(true)?;
+        }
+        socket.bind(address)?;
+        socket.listen(128)
+    };
+    let mut listener = Some(bind().map_err(TestkitError::Listen)?);
+    state.change(|state| state.listening += 1);
     let tasks = TaskTracker::new();
     let connections = tasks.clone();
-    tasks.spawn(async move {
-        while let Some(Ok((stream, _))) = stop.run_until_cancelled(listener.accept()).await {
-            let (serving, stop) = (serve(stream, state.clone()), stop.clone());
-            // A client that goes away is no matter of the fake.
-            connections.spawn(async move { stop.run_until_cancelled(serving).await });
+    let ended = stop.clone();
+    let accept = async move {
+        loop {
+            if let Some(open) = &listener {
+                tokio::select! {
+                    Ok((stream, _)) = open.accept() => {
+                        let cuts = state.read(|state| state.cuts);
+                        let (serving, watched, stop) = (serve(stream, state.clone()), state.clone(), stop.clone());
+                        // A client that goes away is no matter of the fake.
+                        connections.spawn(async move {
+                            tokio::select! {
+                                _ = serving => {}
+                                () = reached(&watched, |state| state.cuts != cuts) => {}
+                                () = stop.cancelled() => {}
+                            }
+                        });
+                    }
+                    () = reached(&state, |state| state.is_down) => {
+                        listener = None;
+                        state.change(|state| state.listening -= 1);
+                    }
+                }
+            } else {
+                reached(&state, |state| !state.is_down).await;
+                listener = bind().ok();
+                state.change(|state| state.listening += usize::from(listener.is_some()));
+            }
         }
+    };
+    tasks.spawn(async move {
+        let _: Option<()> = ended.run_until_cancelled(accept).await;
     });
-    Ok(address)
+    Ok(port)
+}
+
+/// Waits without a limit.
+async fn reached(state: &Watched<State>, is_reached: impl Fn(&State) -> bool) {
+    let mut changed = state.subscribe();
+    while !state.read(&is_reached) {
+        if changed.changed().await.is_err() {
+            return;
+        }
+    }
 }
 
 /// The next line without its end. `None` when there is none.

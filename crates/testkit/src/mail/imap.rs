@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 use super::state::{MailFault, State, StoredMail};
-use super::{USER, line};
+use super::{USER, line, reached};
 use crate::sync::Watched;
 
 /// One connection.
@@ -47,6 +47,7 @@ pub(super) async fn serve(stream: TcpStream, state: Watched<State>) -> io::Resul
 
 impl Connection {
     async fn say(&mut self, text: &str) -> io::Result<()> {
+        reached(&self.state, |state| !state.is_stalled).await;
         self.writer.write_all(text.as_bytes()).await
     }
 
@@ -60,6 +61,7 @@ impl Connection {
             whole = format!("UID {verb}");
             (name, rest) = (whole.as_str(), arguments);
         }
+        reached(&self.state, |state| !state.is_stalled).await;
         let fault = self.state.change(|state| state.begin(name));
         match &fault {
             Some(MailFault::Stall) => future::pending().await,
@@ -192,9 +194,15 @@ impl Connection {
     async fn idle(&mut self, tag: &str) -> io::Result<bool> {
         let mut changed = self.state.subscribe();
         self.say("+ idling\r\n").await?;
+        let mut nudges = self.state.read(|state| state.nudges);
         loop {
-            let news = self.news();
-            self.say(&news).await?;
+            reached(&self.state, |state| !state.is_stalled).await;
+            let (count, now) = self.state.read(|state| (state.mails.len(), state.nudges));
+            let news = if now == nudges { self.news() } else { format!("* {count} EXISTS\r\n") };
+            nudges = now;
+            if !news.is_empty() {
+                self.say(&news).await?;
+            }
             tokio::select! {
                 ended = line(&mut self.reader) => {
                     let Some(word) = ended? else { return Ok(false) };

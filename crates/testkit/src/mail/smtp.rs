@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 use super::state::{MailFault, SentMail, State};
-use super::{USER, line};
+use super::{USER, line, reached};
 use crate::sync::Watched;
 
 struct Connection {
@@ -44,6 +44,7 @@ impl Connection {
     async fn obey(&mut self, command: &str) -> io::Result<bool> {
         let (name, rest) = command.split_once(' ').unwrap_or((command, ""));
         let name = name.to_ascii_uppercase();
+        reached(&self.state, |state| !state.is_stalled).await;
         let fault = self.state.change(|state| state.begin(&name));
         if let Some(fault) = fault {
             return self.fail(fault).await;

@@ -57,6 +57,14 @@ pub(super) struct State {
     pub(super) keeps_keywords: bool,
     pub(super) uid_validity: u32,
     next_uid: u32,
+    pub(super) is_down: bool,
+    pub(super) is_stalled: bool,
+    /// How many of the servers take connections.
+    pub(super) listening: usize,
+    /// How often connections were cut.
+    pub(super) cuts: u64,
+    /// How often those who wait were told nothing new.
+    pub(super) nudges: u64,
     pub(super) mails: Vec<StoredMail>,
     pub(super) sent: Vec<SentMail>,
     pub(super) commands: Vec<String>,
@@ -72,6 +80,11 @@ impl Default for State {
             keeps_keywords: true,
             uid_validity: 1,
             next_uid: 1,
+            is_down: false,
+            is_stalled: false,
+            listening: 0,
+            cuts: 0,
+            nudges: 0,
             mails: Vec::new(),
             sent: Vec::new(),
             commands: Vec::new(),

@@ -1,0 +1,14 @@
+//! The channel on real sockets: against servers that can be told to fail, and against real ones.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests stop at the first surprise")]
+
+#[path = "email/conformance.rs"]
+mod conformance;
+#[path = "email/faults.rs"]
+mod faults;
+#[path = "email/inbound.rs"]
+mod inbound;
+#[path = "email/outbound.rs"]
+mod outbound;
+#[path = "email/support.rs"]
+mod support;

@@ -1,0 +1,150 @@
+//! Servers that stall, break off, and talk nonsense.
+
+use std::sync::Arc;
+
+use nanobot_channel::{Admission, ChannelError, SendRecovery};
+use nanobot_testkit::MailFake;
+use nanobot_testkit::mail::MailFault;
+use serde_json::json;
+
+use crate::support::{ANN, Running, channel, news, note};
+
+fn answer(text: &str) -> MailFault {
+    MailFault::Answer(text.to_owned())
+}
+
+/// Runs the channel again and again, as a supervisor does, until so many messages were offered.
+async fn supervised(fake: &MailFake, keys: serde_json::Value, messages: usize) -> Vec<String> {
+    let (channel, assistant) = (channel(fake, &keys), Arc::default());
+    loop {
+        let running = Running::of(Arc::clone(&channel), Arc::clone(&assistant));
+        let watched = Arc::clone(&running.assistant);
+        tokio::select! {
+            _ = watched.message(messages) => {}
+            error = running.end() => {
+                assert!(matches!(error, ChannelError::Unavailable(_)), "{error}");
+                continue;
+            }
+        }
+        return watched.seen().arrived.into_iter().map(|message| message.content).collect();
+    }
+}
+
+#[tokio::test]
+async fn a_mail_that_cannot_be_fetched_does_not_block_the_others() {
+    let fake = MailFake::start().await.unwrap();
+    let bad = fake.push(note(ANN, "1@friend.test", "never"));
+    fake.push(note(ANN, "2@friend.test", "after it"));
+    for nonsense in [
+        "* 1 FETCH (UID 1 BODY[HEADER]<0> {500000000}\r\n",
+        "* 1 FETCH (UID 1 BODY[HEADER]<0> {-5}\r\nx)\r\n",
+        "* 1 FETCH (((((((\r\n{tag} OK done\r\n",
+        "\0\0\0\r\n",
+    ] {
+        fake.fail_next("UID FETCH", answer(nonsense));
+    }
+    let contents = supervised(&fake, json!({}), 1).await;
+    assert!(contents[0].ends_with("after it"), "{contents:?}");
+    assert!(fake.has_flag(bad, r"\Flagged") && fake.has_flag(bad, r"\Seen"));
+}
+
+#[tokio::test]
+async fn connections_that_break_lose_nothing() {
+    let fake = MailFake::start().await.unwrap();
+    let uid = fake.push(note(ANN, "1@friend.test", "hi"));
+    for command in ["LOGIN", "CAPABILITY", "SELECT", "UID SEARCH", "UID FETCH"] {
+        fake.fail_next(command, MailFault::Cut);
+    }
+    fake.fail_next("LOGIN", answer("{tag} NO [UNAVAILABLE] try again later\r\n"));
+    fake.fail_next("SELECT", answer("* BYE too many connections\r\n"));
+    fake.fail_next("UID SEARCH", answer("* SEARCH 1 2 x\r\n{tag} OK done\r\n"));
+    fake.fail_next("UID STORE", MailFault::Cut);
+    let contents = supervised(&fake, json!({"requestTimeout": 1}), 2).await;
+    assert_eq!(contents[0], contents[1], "it comes again, because it could not be marked");
+    assert!(!fake.has_flag(uid, r"\Flagged"));
+}
+
+#[tokio::test]
+async fn a_stall_ends_the_run() {
+    for command in ["LOGIN", "UID SEARCH", "IDLE", "DONE"] {
+        let fake = MailFake::start().await.unwrap();
+        fake.fail_next(command, MailFault::Stall);
+        let error = Running::at(&fake, &json!({"requestTimeout": 1, "idleSeconds": 1})).end().await;
+        assert!(matches!(error, ChannelError::Unavailable(_)), "{command}: {error}");
+        assert!(error.to_string().ends_with("took longer than 1 s"), "{command}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn refused_logins_are_final_when_the_server_says_so_or_says_it_again() {
+    let fake = MailFake::start().await.unwrap();
+    fake.change_password("another");
+    assert!(matches!(Running::at(&fake, &json!({})).end().await, ChannelError::Auth(_)));
+    let channel = channel(&fake, &json!({}));
+    for is_final in [false, false, true] {
+        fake.fail_next("LOGIN", answer("{tag} NO LOGIN failed.\r\n"));
+        let error = Running::of(Arc::clone(&channel), Arc::default()).end().await;
+        assert_eq!(matches!(error, ChannelError::Auth(_)), is_final, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_mailbox_that_is_not_there_is_named() {
+    let fake = MailFake::start().await.unwrap();
+    let error = Running::at(&fake, &json!({"imapMailbox": "Nowhere"})).end().await;
+    let ChannelError::Config { key, message } = error else { panic!("{error}") };
+    assert_eq!(key, "imapMailbox");
+    assert!(message.starts_with("the mailbox Nowhere cannot be opened: "), "{message}");
+}
+
+#[tokio::test]
+async fn a_password_is_not_sent_where_encryption_is_missing() {
+    let fake = MailFake::start().await.unwrap();
+    let error = Running::at(&fake, &json!({"imapUseTls": true})).end().await;
+    assert!(matches!(error, ChannelError::Config { ref key, .. } if key == "imapUseTls"), "{error}");
+    let error = channel(&fake, &json!({"smtpUseTls": true})).send(&news(ANN, "x")).await.unwrap_err();
+    assert!(error.to_string().contains("STARTTLS"), "{error}");
+    assert!(!fake.commands().iter().any(|command| command == "LOGIN" || command == "AUTH"), "{:?}", fake.commands());
+}
+
+#[tokio::test]
+async fn what_cannot_be_stored_keeps_its_place() {
+    let fake = MailFake::start().await.unwrap();
+    let running = Running::at(&fake, &json!({}));
+    running.assistant.will_answer([Admission::TryLater, Admission::Accepted, Admission::ShuttingDown]);
+    let first = fake.push(note(ANN, "1@friend.test", "one"));
+    fake.wait_for_flag(first, r"\Seen").await.unwrap();
+    let second = fake.push(note(ANN, "2@friend.test", "two"));
+    running.assistant.message(3).await;
+    running.stop().await;
+    assert!(!fake.has_flag(second, r"\Seen"));
+}
+
+#[tokio::test]
+async fn sends_say_whether_they_may_be_repeated() {
+    let again = SendRecovery::Retry { after: None };
+    let table = [
+        ("EHLO", MailFault::Cut, again),
+        ("AUTH", answer("454 4.7.0 temporary authentication failure"), again),
+        ("AUTH", answer("535 5.7.8 bad password"), SendRecovery::GiveUp),
+        ("MAIL", answer("421 4.7.0 too many connections"), again),
+        ("MAIL", MailFault::Stall, again),
+        ("RCPT", answer("450 4.2.1 busy"), again),
+        ("RCPT", answer("550 5.1.1 unknown"), SendRecovery::GiveUp),
+        ("DATA", MailFault::Cut, again),
+        ("DATA", answer("nonsense"), again),
+        ("CONTENT", answer("451 4.3.0 try later"), again),
+        ("CONTENT", answer("554 5.7.1 spam"), SendRecovery::GiveUp),
+        ("CONTENT", MailFault::Cut, SendRecovery::Uncertain),
+        ("CONTENT", MailFault::CutAfterEffect, SendRecovery::Uncertain),
+        ("CONTENT", MailFault::Stall, SendRecovery::Uncertain),
+        ("CONTENT", answer("nonsense"), SendRecovery::Uncertain),
+    ];
+    for (command, fault, recovery) in table {
+        let fake = MailFake::start().await.unwrap();
+        let channel = channel(&fake, &json!({"requestTimeout": 1}));
+        fake.fail_next(command, fault.clone());
+        let error = channel.send(&news(ANN, "x")).await.unwrap_err();
+        assert_eq!(error.recovery(), recovery, "{command} {fault:?}: {error:?}");
+    }
+}

@@ -1,0 +1,242 @@
+//! What becomes of mails that arrive.
+
+use std::sync::Arc;
+
+use nanobot_channel::{Admission, MediaRef, MessageId, Value};
+use nanobot_testkit::MailFake;
+use serde_json::json;
+
+use crate::support::{ANN, MALLORY, Running, channel, mail, note, shown};
+
+#[tokio::test]
+async fn a_mail_becomes_a_message_that_knows_its_thread() {
+    let fake = MailFake::start().await.unwrap();
+    let running = Running::at(&fake, &json!({}));
+    let rest = "Subject: =?utf-8?b?R3LDvMOfZQ==?=\r\nIn-Reply-To: <b@x.test>\r\nReferences: <a@x.test> <b@x.test>\r\n\
+                Content-Type: text/html; charset=iso-8859-1\r\n\r\n<p>Sch\u{f6}n</p><p>&amp; gut</p>";
+    let latin: Vec<u8> =
+        mail("Ann X <Ann@Friend.test>", "1@friend.test", rest).chars().map(|letter| letter as u8).collect();
+    let uid = fake.push(latin);
+    let message = running.assistant.message(1).await;
+    let content = "[EMAIL-CONTEXT] Email received.\nFrom: Ann X <ann@friend.test>\nSubject: Grüße\n\
+                   Date: Mon, 2 Nov 2026 10:00:00 +0100\n\nSchön\n& gut";
+    // The fake writes the text as UTF-8, so what is not ASCII in the body arrives mangled.
+    assert_eq!(message.content.replace("Sch\u{ef}\u{bf}\u{bd}n", "Schön"), content);
+    assert_eq!((message.sender_id.as_str(), message.chat_id.as_str()), (ANN, ANN));
+    assert!(message.id.unwrap().as_str().starts_with("<1@friend.test>#"));
+    assert_eq!(message.session_key_override, None);
+    let metadata = json!({
+        "message_id": "<1@friend.test>", "subject": "Grüße", "date": "Mon, 2 Nov 2026 10:00:00 +0100",
+        "sender_email": ANN, "uid": uid.to_string(), "uid_validity": 1,
+    });
+    assert_eq!(Value::Object(message.metadata), metadata);
+    assert_eq!(message.delivery.thread.as_deref(), Some("<a@x.test>"));
+    assert_eq!(message.delivery.reply_to, Some(MessageId::from("<1@friend.test>")));
+    let extra = json!({"subject": "Grüße", "references": ["<a@x.test>", "<b@x.test>", "<1@friend.test>"]});
+    assert_eq!(Value::Object(message.delivery.extra), extra);
+    fake.wait_for_flag(uid, r"\Seen").await.unwrap();
+    running.stop().await;
+    assert_eq!(fake.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn commands_reach_the_assistant_as_they_are() {
+    let fake = MailFake::start().await.unwrap();
+    let running = Running::at(&fake, &json!({}));
+    let table = [
+        ("/new\r\n\r\n-- \r\nSent from my telephone", Some("/new")),
+        ("\r\n  /RESET please", Some("/RESET please")),
+        ("/etc/hosts is a file", None),
+        ("see /new", None),
+    ];
+    for (number, (text, command)) in (1..).zip(table) {
+        fake.push(note(ANN, &format!("{number}@friend.test"), text));
+        let content = running.assistant.message(number).await.content;
+        match command {
+            Some(command) => assert_eq!(content, command),
+            None => assert!(content.starts_with("[EMAIL-CONTEXT]") && content.contains(text), "{content}"),
+        }
+    }
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_quoted_of_the_assistant_is_left_out() {
+    let fake = MailFake::start().await.unwrap();
+    let running = Running::at(&fake, &json!({"sessionPerThread": true}));
+    let quoting = "Yes.\r\n\r\nOn Monday bot@bot.test wrote:\r\n> Really?\r\n";
+    for (number, parent) in [(1, "nanobot.0123@bot.test"), (2, "other@friend.test")] {
+        let rest = format!("Subject: Re: x\r\nIn-Reply-To: <{parent}>\r\n\r\n{quoting}");
+        fake.push(mail(ANN, &format!("{number}@friend.test"), &rest));
+    }
+    let (ours, other) = (running.assistant.message(1).await, running.assistant.message(2).await);
+    assert!(ours.content.ends_with("Yes.\n\n[the quoted mail is left out]"), "{}", ours.content);
+    assert!(other.content.ends_with("> Really?"), "{}", other.content);
+    assert_ne!(ours.session_key(), other.session_key());
+    assert!(ours.session_key().as_str().starts_with("email:ann@friend.test:thread:"));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn files_are_kept_as_the_configuration_says() {
+    let fake = MailFake::start().await.unwrap();
+    let keys = json!({
+        "allowedAttachmentTypes": ["image/*", "text/csv"], "maxAttachmentSize": 20, "maxAttachmentsPerEmail": 2,
+    });
+    let running = Running::at(&fake, &keys);
+    let part = |kind: &str, name: &str, body: &str| {
+        format!("--b\r\nContent-Type: {kind}\r\nContent-Disposition: attachment; filename=\"{name}\"\r\n\r\n{body}\r\n")
+    };
+    let parts = [
+        part("image/gif", "../cat.gif", "GIF89a"),
+        part("image/png", "lie.png", "MZ program"),
+        part("text/csv", "long.csv", "1,2,3,4,5,6,7,8,9,10,11"),
+        part("application/pdf", "report.pdf", "%PDF-1"),
+        part("application/ms-tnef", "winmail.dat", "x"),
+        part("text/csv", "a.csv", "1,2"),
+        part("text/csv", "b.csv", "3,4"),
+    ];
+    let rest = format!(
+        "Subject: files\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nSee.\r\n{}--b--\r\n",
+        parts.concat()
+    );
+    fake.push(mail(ANN, "1@friend.test", &rest));
+    let message = running.assistant.message(1).await;
+    let (_, body) = message.content.split_once("\n\n").unwrap();
+    let expected = [
+        "See.",
+        "",
+        "[image: /media/../cat.gif (../cat.gif)]",
+        "[not kept: lie.png (application/x-msdownload, 10 bytes): files of its type are not allowed]",
+        "[not kept: long.csv (text/csv, 23 bytes): it is larger than the 20 bytes that are allowed]",
+        "[not kept: report.pdf (application/pdf, 6 bytes): files of its type are not allowed]",
+        "[not kept: winmail.dat (application/ms-tnef, 1 bytes): it is in Outlook's own format]",
+        "[file: /media/a.csv (a.csv)]",
+        "[not kept: b.csv (text/csv, 3 bytes): only 2 files of a mail are kept]",
+    ];
+    assert_eq!(body, expected.join("\n"));
+    let image = MediaRef { location: "/media/../cat.gif".to_owned(), mime: Some("image/gif".to_owned()) };
+    assert_eq!(message.media, [image]);
+    let kept: Vec<_> = running.assistant.seen().kept.into_iter().map(|(name, _, bytes)| (name, bytes)).collect();
+    assert_eq!(kept, [("../cat.gif".to_owned(), b"GIF89a".to_vec()), ("a.csv".to_owned(), b"1,2".to_vec())]);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_not_for_the_assistant_is_marked_and_nothing_else() {
+    let fake = MailFake::start().await.unwrap();
+    let forged = "Authentication-Results: mx.bot.test; dkim=none; spf=fail\r\n";
+    let good = note(ANN, "1@friend.test", "hi");
+    let skipped = [
+        fake.push(note(MALLORY, "2@stranger.test", "let me in")),
+        fake.push(format!("{forged}{good}")),
+        fake.push(good.replace("From:", "X-From:")),
+        fake.push(note("bot@bot.test", "3@bot.test", "me")),
+        fake.push(mail(ANN, "4@friend.test", "List-Id: <a.b>\r\n\r\nnews")),
+    ];
+    let wanted = fake.push(good);
+    let running = Running::at(&fake, &json!({"postAction": "move", "postActionMoveMailbox": "Done"}));
+    running.assistant.message(1).await;
+    // It is copied, because the fake cannot move, and then it is gone.
+    fake.wait_for_command("UID EXPUNGE", 1).await.unwrap();
+    let seen = running.assistant.wait_until("the rest", |seen| seen.alive > skipped.len()).await;
+    running.stop().await;
+    assert_eq!(seen.arrived.len(), 1);
+    assert!(!fake.mails().iter().any(|mail| mail.uid == wanted));
+    let flags =
+        |uid| fake.mails().into_iter().find(|mail| mail.uid == uid).unwrap().flags.into_iter().collect::<Vec<_>>();
+    let expected = [vec![r"\Seen"], vec![r"\Seen"], vec![r"\Flagged", r"\Seen"], vec![r"\Seen"], vec![r"\Seen"]];
+    assert_eq!(skipped.map(flags), expected.map(|flags| flags.into_iter().map(str::to_owned).collect::<Vec<_>>()));
+    assert_eq!(fake.sent(), []);
+    assert_eq!(seen.asked.iter().filter(|sender| sender.as_str() == MALLORY).count(), 1);
+    // A stranger's mail is judged by its header.
+    let fetched = fake.commands().iter().filter(|command| *command == "UID FETCH").count();
+    assert_eq!(fetched, skipped.len() + 2);
+    assert_eq!(fake.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn strangers_are_told_how_to_be_let_in_only_if_they_are_who_they_say() {
+    let fake = MailFake::start().await.unwrap();
+    let running = Running::at(&fake, &json!({"verifyDkim": false, "verifySpf": false}));
+    running.assistant.will_ask_strangers("Say <K7QX>");
+    let unproven = fake.push(format!("From: {MALLORY}\r\nMessage-ID: <1@stranger.test>\r\n\r\nhi\r\n"));
+    fake.wait_for_flag(unproven, r"\Seen").await.unwrap();
+    assert_eq!(fake.sent(), []);
+    fake.push(note(MALLORY, "2@stranger.test", "hi"));
+    let sent = fake.wait_for_sent(1).await.unwrap().remove(0);
+    running.stop().await;
+    assert_eq!((sent.to.as_slice(), shown(&sent.raw).text.as_str()), ([MALLORY.to_owned()].as_slice(), "Say <K7QX>"));
+    assert_eq!(sent.header("In-Reply-To"), "<2@stranger.test>");
+    assert!(shown(&sent.raw).html.contains("Say &lt;K7QX&gt;"));
+}
+
+#[tokio::test]
+async fn mails_that_stay_unread_carry_a_keyword() {
+    let fake = MailFake::start().await.unwrap();
+    let uid = fake.push(note(ANN, "1@friend.test", "hi"));
+    let keys = json!({"markSeen": false});
+    let running = Running::at(&fake, &keys);
+    fake.wait_for_flag(uid, "NanobotHandled").await.unwrap();
+    running.stop().await;
+    assert!(!fake.has_flag(uid, r"\Seen"));
+    let running = Running::at(&fake, &keys);
+    fake.push(note(ANN, "2@friend.test", "again"));
+    assert!(running.assistant.message(1).await.content.ends_with("again"), "after a restart it is known");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn without_keywords_the_channel_remembers_what_it_has_seen() {
+    let fake = MailFake::start().await.unwrap();
+    fake.forget_keywords();
+    let running = Running::at(&fake, &json!({"markSeen": false, "idleSeconds": 1}));
+    for number in 1..=3 {
+        fake.push(note(ANN, &format!("{number}@friend.test"), &format!("mail {number}")));
+        assert!(running.assistant.message(number).await.content.ends_with(&format!("mail {number}")));
+    }
+    assert_eq!(running.assistant.seen().arrived.len(), 3);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_copy_under_another_number_is_the_same_message() {
+    let fake = MailFake::start().await.unwrap();
+    fake.push(note(ANN, "1@friend.test", "hi"));
+    let channel = channel(&fake, &json!({"markSeen": false}));
+    fake.forget_keywords();
+    let running = Running::of(Arc::clone(&channel), Arc::default());
+    let first = running.assistant.message(1).await;
+    running.stop().await;
+    fake.renumber();
+    let running = Running::of(channel, Arc::default());
+    running.assistant.will_answer([Admission::Duplicate]);
+    let again = running.assistant.message(1).await;
+    running.stop().await;
+    assert_eq!(again.id, first.id);
+    assert_ne!(again.metadata["uid"], first.metadata["uid"]);
+}
+
+#[tokio::test]
+async fn two_mails_under_one_id_are_two_messages() {
+    let fake = MailFake::start().await.unwrap();
+    let running = Running::at(&fake, &json!({}));
+    fake.push(note(ANN, "same@friend.test", "one"));
+    fake.push(note(ANN, "same@friend.test", "two"));
+    let (one, two) = (running.assistant.message(1).await, running.assistant.message(2).await);
+    assert_ne!(one.id, two.id);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_without_idle_is_asked() {
+    let fake = MailFake::start().await.unwrap();
+    fake.forget_idle();
+    let running = Running::at(&fake, &json!({"pollIntervalSeconds": 5}));
+    running.assistant.wait_until("the first look", |seen| seen.alive > 1).await;
+    fake.push(note(ANN, "1@friend.test", "hi"));
+    running.assistant.message(1).await;
+    running.stop().await;
+    assert_eq!(fake.violations(), Vec::<String>::new());
+    assert!(!fake.commands().iter().any(|command| command == "IDLE"));
+}
