@@ -113,11 +113,11 @@ impl PairingStore {
     }
 
     /// Takes an approval back, and the code of the same person if there is one. Of an id with a
-    /// number and a name (`7|ann`) either is enough. Whether there was an approval.
+    /// number and a name (`7|ann`) either is enough. Who was approved until now.
     ///
     /// # Errors
     /// [`PairingError::Io`].
-    pub fn revoke(&self, person: &Person) -> Result<bool, PairingError> {
+    pub fn revoke(&self, person: &Person) -> Result<Vec<Person>, PairingError> {
         self.edit(|book| book.revoke(person))
     }
 

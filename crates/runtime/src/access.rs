@@ -10,6 +10,17 @@ use crate::RuntimeError;
 use crate::channels::wanted;
 use crate::load::schema;
 
+/// What became of somebody whose approval was taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Revoked {
+    /// They are not let in any more.
+    Done,
+    /// They are, by the configuration.
+    StillLetIn,
+    /// There was no approval.
+    WasNotApproved,
+}
+
 /// Access to a home's assistant, always as it is written now.
 #[derive(Clone, Debug)]
 pub struct HomeAccess {
@@ -53,6 +64,22 @@ impl HomeAccess {
         let rules = self.rules()?;
         let verdict = |rules: &AccessRules| rules.judge(&person.sender, &chat, &Arrival::direct(), approved);
         Ok(rules.get(&person.channel).map(|rules| verdict(rules) == Verdict::Allowed))
+    }
+
+    /// Takes an approval back.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Pairing`] and [`RuntimeError::Config`].
+    pub fn revoke(&self, person: &Person) -> Result<Revoked, RuntimeError> {
+        let mut meant = self.store.revoke(person)?;
+        let was_approved = !meant.is_empty();
+        meant.push(person.clone());
+        for person in &meant {
+            if self.is_let_in(person, false)? == Some(true) {
+                return Ok(Revoked::StillLetIn);
+            }
+        }
+        Ok(if was_approved { Revoked::Done } else { Revoked::WasNotApproved })
     }
 
     /// Whether somebody may say who else is let in: the rules know who they are and let them in. Who

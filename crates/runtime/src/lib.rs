@@ -37,7 +37,7 @@ mod terminal;
 mod visit;
 
 pub use self::cron::Scheduling;
-pub use access::HomeAccess;
+pub use access::{HomeAccess, Revoked};
 pub use channels::{ChannelLogin, ChannelReport, ChannelTest, Probed, TestOutcome, channels_status};
 pub use commands::{command_infos, is_command};
 pub use cuts::cuts;

@@ -11,7 +11,8 @@ use nanobot_channels::{PairingError, Pairings, Person};
 use nanobot_control::TERMINAL_CHANNEL;
 use nanobot_types::{ChatKind, CommandInfo, InboundMessage};
 
-use crate::access::HomeAccess;
+use crate::RuntimeError;
+use crate::access::{HomeAccess, Revoked};
 use crate::error::chain;
 
 const USAGE: &str = "/pairing lists who waits and who was approved; /pairing approve CODE lets somebody in; \
@@ -66,7 +67,7 @@ fn answer(access: &HomeAccess, message: &InboundMessage, arguments: &str) -> Str
     }
     match act(access, only, arguments) {
         Ok(answer) => answer,
-        Err(PairingError::UnknownCode) => {
+        Err(RuntimeError::Pairing(PairingError::UnknownCode)) => {
             "Nobody waits with this code: it was mistyped, or is older than ten minutes, or used already. \
              /pairing lists those who wait."
                 .to_owned()
@@ -75,7 +76,7 @@ fn answer(access: &HomeAccess, message: &InboundMessage, arguments: &str) -> Str
     }
 }
 
-fn act(access: &HomeAccess, only: Option<&ChannelName>, arguments: &str) -> Result<String, PairingError> {
+fn act(access: &HomeAccess, only: Option<&ChannelName>, arguments: &str) -> Result<String, RuntimeError> {
     let (store, now) = (access.pairing(), Utc::now());
     let words: Vec<&str> = arguments.split_whitespace().collect();
     Ok(match (words.as_slice(), only) {
@@ -103,15 +104,13 @@ fn act(access: &HomeAccess, only: Option<&ChannelName>, arguments: &str) -> Resu
     })
 }
 
-fn revoke(access: &HomeAccess, channel: &ChannelName, id: &str) -> Result<String, PairingError> {
-    let person = Person { channel: channel.clone(), sender: id.into() };
-    let was_approved = access.pairing().revoke(&person)?;
-    tracing::info!(%channel, sender = id, was_approved, "an approval was taken back in a chat");
-    let is_listed = access.is_let_in(&person, false).ok().flatten() == Some(true);
-    Ok(match (was_approved, is_listed) {
-        (_, true) => format!("The configuration of {channel} lets {id} in, so they still are."),
-        (true, false) => format!("{id} is not let in on {channel} any more."),
-        (false, false) => format!("{id} was not approved on {channel}. /pairing lists who was."),
+fn revoke(access: &HomeAccess, channel: &ChannelName, id: &str) -> Result<String, RuntimeError> {
+    let revoked = access.revoke(&Person { channel: channel.clone(), sender: id.into() })?;
+    tracing::info!(%channel, sender = id, ?revoked, "an approval was to be taken back in a chat");
+    Ok(match revoked {
+        Revoked::Done => format!("{id} is not let in on {channel} any more."),
+        Revoked::StillLetIn => format!("The configuration of {channel} lets {id} in, so they still are."),
+        Revoked::WasNotApproved => format!("{id} was not approved on {channel}. /pairing lists who was."),
     })
 }
 

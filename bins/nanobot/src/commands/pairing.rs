@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use chrono::{DateTime, Utc};
-use nanobot_runtime::{HomeAccess, LoadOptions, Pairings, Person, RuntimeError, load};
+use nanobot_runtime::{HomeAccess, LoadOptions, Pairings, Person, Revoked, RuntimeError, load};
 
 use crate::arguments::PairingCommand;
 use crate::failure::Failure;
@@ -32,8 +32,7 @@ pub(crate) fn pairing(options: &LoadOptions, command: PairingCommand) -> Result<
         }
         PairingCommand::Revoke { channel, id } => {
             let person = Person { channel: channel.into(), sender: id.into() };
-            let was_approved = store.revoke(&person).map_err(RuntimeError::from)?;
-            revoked(&access, &person, was_approved)?
+            revoke(&access, &person)?
         }
     };
     output::write(&text)?;
@@ -52,16 +51,18 @@ fn approved(access: &HomeAccess, person: &Person) -> Result<String, Failure> {
     })
 }
 
-fn revoked(access: &HomeAccess, person: &Person, was_approved: bool) -> Result<String, Failure> {
+fn revoke(access: &HomeAccess, person: &Person) -> Result<String, Failure> {
     let name = named(person);
-    if access.is_let_in(person, false)? == Some(true) {
-        let channel = harmless(person.channel.as_str());
-        return Ok(format!("{name} is let in by channels.{channel} itself: change its allowFrom or dm.\n"));
+    match access.revoke(person)? {
+        Revoked::Done => Ok(format!("{name} is not let in any more.\n")),
+        Revoked::StillLetIn => {
+            let channel = harmless(person.channel.as_str());
+            Ok(format!("{name} is let in by channels.{channel} itself: change its allowFrom or dm.\n"))
+        }
+        Revoked::WasNotApproved => {
+            Err(Failure::new(format!("{name} was not approved"), "`nanobot pairing list` shows who was."))
+        }
     }
-    if was_approved {
-        return Ok(format!("{name} is not let in any more.\n"));
-    }
-    Err(Failure::new(format!("{name} was not approved"), "`nanobot pairing list` shows who was."))
 }
 
 fn named(person: &Person) -> String {

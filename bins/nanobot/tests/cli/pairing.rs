@@ -1,7 +1,7 @@
 //! Strangers: what they read, who lets them in, and what the configuration says about it while a
 //! gateway runs.
 
-use nanobot_testkit::telegram::{Incoming, Person, TOKEN};
+use nanobot_testkit::telegram::{BOT_USERNAME, Incoming, Person, TOKEN};
 use nanobot_testkit::{ModelServer, Reply, TelegramFake};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -140,6 +140,50 @@ async fn the_lists_of_the_configuration_work_while_a_gateway_runs() {
     let (rest, ended) = gateway.end().await;
     assert_eq!(ended, Some(0), "{rest}");
     assert_says(&rest, &["Warning: channels.telegram.allowFrom is [], which means nobody"]);
+}
+
+#[tokio::test]
+async fn every_group_has_its_rules() {
+    let world = World::new(&json!({
+        "allowFrom": ["7"],
+        "dm": {"enabled": false},
+        "groups": {
+            "-1006": {"policy": "open", "allowFrom": ["*"]},
+            "-1007": {"allow_from": []},
+            "-1008": {"policy": "open"},
+        },
+    }))
+    .await;
+    let (ann, mallory) = (Person::new(7, "Ann", "ann_x"), mallory());
+    let gateway = Running::start(&world.home).await;
+    let meant = |text: &str| format!("@{BOT_USERNAME} {text}");
+    let table = [
+        (GROUP, &ann, "talk".to_owned(), false),
+        (GROUP, &ann, meant("hello"), true),
+        (GROUP, &mallory, meant("hello"), false),
+        (-1006, &mallory, "talk".to_owned(), true),
+        (-1007, &ann, meant("hello"), false),
+        (-1008, &ann, "talk".to_owned(), true),
+        (-1008, &mallory, meant("hello"), false),
+    ];
+    for (group, person, text, _) in &table {
+        world.telegram.push(Incoming::group(*group, person, format!("{text} {group} {}", person.id)));
+    }
+    world.push(&ann, "not alone");
+    let expected = table.iter().filter(|(.., is_heard)| *is_heard);
+    let expected: Vec<String> = expected.map(|(group, person, ..)| format!("{group} {}", person.id)).collect();
+    until("the answers come", async || world.telegram.sent().len() >= expected.len()).await;
+    // All of it was looked at, and whatever would be said to it is said.
+    until("the last is dealt with", async || world.telegram.pending().is_empty()).await;
+    gateway.signal(Signal::SIGTERM);
+    let (rest, ended) = gateway.end().await;
+    assert_eq!(ended, Some(0), "{rest}");
+    assert!(!rest.contains("warning:"), "every key is known: {rest}");
+    let answered: Vec<String> = world.telegram.sent().into_iter().map(|sent| sent.text).collect();
+    assert_eq!(answered.len(), expected.len(), "{answered:?}");
+    for place in &expected {
+        assert!(answered.iter().any(|text| text.contains(place.as_str())), "{place} in {answered:?}");
+    }
 }
 
 #[tokio::test]

@@ -154,14 +154,13 @@ impl Book {
         }
     }
 
-    /// Takes back an approval and the codes of the same person. Whether there was an approval.
-    pub(super) fn revoke(&mut self, person: &Person) -> bool {
+    /// Takes back the approval and the code of whoever is meant; who that was.
+    pub(super) fn revoke(&mut self, person: &Person) -> Vec<Person> {
         let Person { channel, sender } = person;
         self.pending.retain(|_, entry| entry.channel != *channel || !is_named(&entry.sender_id, sender));
-        let Some(ids) = self.approved.get_mut(channel) else { return false };
-        let before = ids.len();
-        ids.retain(|id| !is_named(id, sender));
-        ids.len() < before
+        let Some(ids) = self.approved.get_mut(channel) else { return Vec::new() };
+        let revoked = ids.extract_if(.., |id| is_named(id, sender));
+        revoked.map(|sender| Person { channel: channel.clone(), sender }).collect()
     }
 
     pub(super) fn list(&self, now: DateTime<Utc>) -> Pairings {

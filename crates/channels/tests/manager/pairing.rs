@@ -71,8 +71,8 @@ fn a_code_lets_one_person_in_once() {
     let listed = store.list(at(7)).unwrap();
     assert_eq!(listed.approved, [person("chat", "66|mallory")]);
     assert_eq!(listed.pending.iter().map(|pending| pending.person.clone()).collect::<Vec<_>>(), [person("chat", "8")]);
-    assert!(store.revoke(&person("chat", "mallory")).unwrap());
-    assert!(!store.revoke(&person("chat", "mallory")).unwrap());
+    assert_eq!(store.revoke(&person("chat", "mallory")).unwrap(), [person("chat", "66|mallory")]);
+    assert_eq!(store.revoke(&person("chat", "mallory")).unwrap(), []);
     assert!(!is_approved(&store, "66|mallory"));
 }
 
