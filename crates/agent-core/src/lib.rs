@@ -17,6 +17,7 @@ mod engine;
 mod error;
 mod locks;
 mod message_tool;
+mod place;
 mod prefix;
 mod remember_tool;
 mod replay;
@@ -38,6 +39,7 @@ pub use engine::{
 };
 pub use error::AgentError;
 pub use message_tool::{MessageTool, Outbox, OutboxError};
+pub use place::SessionPlace;
 pub use prefix::{Miss, MissEvent, last_miss};
 pub use remember_tool::{RememberArguments, RememberTool};
 pub use replay::{

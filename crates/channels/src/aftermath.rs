@@ -77,7 +77,8 @@ pub(crate) fn limit_with_mark(limit: usize) -> usize {
     limit.saturating_sub(MARK_ROOM).max(limit / 2)
 }
 
-fn is_chinese(text: &str) -> bool {
+/// Whether a text is Chinese, as far as its script tells.
+pub(crate) fn is_chinese(text: &str) -> bool {
     text.chars().any(|character| matches!(character, '\u{4e00}'..='\u{9fff}' | '\u{3400}'..='\u{4dbf}'))
 }
 

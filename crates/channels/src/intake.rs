@@ -1,4 +1,4 @@
-//! Takes messages of one channel in: access once more, then the ledger, then the typing indicator.
+//! Takes messages of one channel in: access once more, then the ledger, then the signs of work.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use nanobot_bus::{Accepted, Bus, BusError};
 use nanobot_channel::{Access, AccessDecision, Admission, Arrival, ChannelName, InboundMessage, Intake, async_trait};
 use tokio_util::sync::CancellationToken;
 
-use crate::typing::TypingKeeper;
+use crate::working::WorkKeeper;
 
 /// The way of one channel's messages into the ledger.
 pub(crate) struct LedgerIntake {
     pub(crate) channel: ChannelName,
     pub(crate) access: Arc<dyn Access>,
     pub(crate) bus: Arc<dyn Bus>,
-    pub(crate) typing: TypingKeeper,
+    pub(crate) working: WorkKeeper,
     /// Fires when nothing more is taken in.
     pub(crate) closed: CancellationToken,
 }
@@ -31,10 +31,9 @@ impl Intake for LedgerIntake {
         // A channel speaks for itself alone.
         message.channel = self.channel.clone();
         message.chat = Some(arrival.kind);
-        let (chat, delivery) = (message.chat_id.clone(), message.delivery.clone());
-        match self.bus.publish_inbound(message).await {
+        match self.bus.publish_inbound(message.clone()).await {
             Ok(Accepted::New) => {
-                self.typing.start(chat, delivery);
+                self.working.begin(&message);
                 Admission::Accepted
             }
             Ok(Accepted::Duplicate) => Admission::Duplicate,

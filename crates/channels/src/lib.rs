@@ -25,8 +25,8 @@ mod settings;
 mod sticker;
 mod supervisor;
 pub mod text;
-mod typing;
 mod waiting;
+mod working;
 
 pub use access::{AccessNotice, AccessRules, DirectPolicy, DirectRules, GroupPolicy, GroupRule, Verdict, Weight};
 pub use error::ChannelsError;

@@ -20,8 +20,8 @@ use crate::orphans::Orphans;
 use crate::outbound::OutboundWorker;
 use crate::replaceable::Replaceable;
 use crate::supervisor::Supervisor;
-use crate::typing::TypingKeeper;
 use crate::waiting::Waiting;
+use crate::working::WorkKeeper;
 use crate::{ChannelsError, FileMediaStore, Stickers};
 
 /// How long tasks have to end after they were told to.
@@ -160,12 +160,18 @@ impl ChannelManager {
         let access = Doorkeeper::new(name.clone(), settings.clone(), managed.pairing.clone());
         access.announce();
         let access: Arc<dyn Access> = Arc::new(access);
-        let typing = TypingKeeper::new(Arc::clone(&channel) as Arc<dyn Channel>, cancel.clone(), shared.tasks.clone());
+        let working = WorkKeeper::new(
+            Arc::clone(&channel) as Arc<dyn Channel>,
+            Arc::clone(&shared.bus),
+            settings.clone(),
+            cancel.clone(),
+            shared.tasks.clone(),
+        );
         let worker = OutboundWorker {
             channel: Arc::clone(&channel) as Arc<dyn Channel>,
             settings: settings.clone(),
             bus: Arc::clone(&shared.bus),
-            typing: typing.clone(),
+            working: working.clone(),
             flush: self.flush.clone(),
             cancel: cancel.clone(),
             waiting: Waiting::default(),
@@ -176,7 +182,7 @@ impl ChannelManager {
             channel: name.clone(),
             access: Arc::clone(&access),
             bus: Arc::clone(&shared.bus),
-            typing,
+            working,
             closed: self.intake_closed.clone(),
         };
         let supervisor = Supervisor {

@@ -19,8 +19,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::aftermath::{self, News};
 use crate::text::{RenderedPart, render};
-use crate::typing::TypingKeeper;
 use crate::waiting::Waiting;
+use crate::working::WorkKeeper;
 use crate::{ChannelSettings, Stickers, UncertainPolicy, pause};
 
 /// The first pause before a part is tried again.
@@ -39,7 +39,7 @@ pub(crate) struct OutboundWorker {
     pub(crate) channel: Arc<dyn Channel>,
     pub(crate) settings: watch::Receiver<ChannelSettings>,
     pub(crate) bus: Arc<dyn Bus>,
-    pub(crate) typing: TypingKeeper,
+    pub(crate) working: WorkKeeper,
     /// Fires when the worker has to end with what is in the queue now.
     pub(crate) flush: CancellationToken,
     /// Fires when the worker has to end.
@@ -120,12 +120,13 @@ impl OutboundWorker {
                 OutboundKind::ToolHint => settings.delivery.send_tool_hints,
                 OutboundKind::Delta { .. } | OutboundKind::StreamEnd { .. } => self.channel.drafts().is_some(),
                 OutboundKind::TurnEnd { .. } => {
-                    self.typing.stop(&message.chat_id, &message.delivery);
+                    self.working.end(message);
                     self.channel.turn_ends().is_some()
                 }
                 OutboundKind::Final | OutboundKind::Notice => false,
             }
         };
+        self.working.saw(message, wanted);
         if !wanted {
             return;
         }
@@ -233,8 +234,9 @@ impl OutboundWorker {
             _ => {}
         }
         let message = &delivery.message;
-        if message.kind == OutboundKind::Final {
-            self.typing.stop(&message.chat_id, &message.delivery);
+        // What a tool says on the way stands behind the first position.
+        if message.kind == OutboundKind::Final && message.key.position == 0 {
+            self.working.end(message);
         }
         self.waiting.settled(message);
         delivery.settle(outcome).await

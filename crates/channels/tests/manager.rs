@@ -6,6 +6,8 @@
 mod pairing;
 #[path = "manager/supervision.rs"]
 mod supervision;
+#[path = "manager/working.rs"]
+mod working;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -356,19 +358,6 @@ async fn a_full_ledger_means_later() {
     };
     assert_eq!(say("a").await, Admission::Accepted);
     assert_eq!(say("b").await, Admission::TryLater);
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_typing_indicator_lasts_from_acceptance_to_the_reply() {
-    let fixture = start(vec![RecordingChannel::new("chat")]);
-    let channel = &fixture.channels[0];
-    channel.receive(InboundMessage::text("chat", "ann", "1", "hi"), &Arrival::direct()).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(8500)).await;
-    assert_eq!(channel.typing_shown(), ["1", "1", "1"].map(Into::into));
-    fixture.publish(reply("1", 0, "done")).await;
-    fixture.settled().await;
-    tokio::time::sleep(Duration::from_mins(1)).await;
-    assert_eq!(channel.typing_shown().len(), 3);
 }
 
 #[tokio::test(start_paused = true)]

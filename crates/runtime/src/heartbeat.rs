@@ -4,14 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nanobot_agent_core::Judge;
+use nanobot_agent_core::{Judge, SessionPlace};
 use nanobot_bus::{Bus, Ledger};
 use nanobot_channel::ChannelName;
 use nanobot_config::Config;
 use nanobot_heartbeat::{Decider, Evaluator, HeartbeatParts, HeartbeatService, HeartbeatSettings, Place, Places};
 use nanobot_provider::ProviderRouter;
 use nanobot_session::{SessionInfo, SessionStore};
-use nanobot_types::DeliveryContext;
 use tokio_util::sync::CancellationToken;
 
 use crate::RuntimeError;
@@ -83,16 +82,7 @@ impl Places for SessionPlaces {
 
 impl SessionPlaces {
     fn place(&self, session: &SessionInfo) -> Option<Place> {
-        let (channel, rest) = session.key.as_str().split_once(':')?;
-        let channel = ChannelName::from(channel);
-        if !self.channels.contains(&channel) || rest.is_empty() {
-            return None;
-        }
-        let (chat, thread) = match rest.split_once(":topic:") {
-            Some((chat, thread)) => (chat, Some(thread.to_owned())),
-            None => (rest, None),
-        };
-        let delivery = DeliveryContext { thread, ..DeliveryContext::default() };
-        Some(Place { channel, chat_id: chat.into(), delivery, chat: None })
+        let SessionPlace { channel, chat_id, delivery, chat } = SessionPlace::of(&session.key, &session.metadata)?;
+        self.channels.contains(&channel).then_some(Place { channel, chat_id, delivery, chat })
     }
 }

@@ -28,7 +28,8 @@ use nanobot_provider::ProviderRouter;
 use nanobot_session::{Entry, MessageEntry, ReadFrom, Seq, SessionStore, SessionView, TurnEnd, TurnOutcome as EndedAs};
 use nanobot_tool::Registry;
 use nanobot_types::{
-    ChannelName, ChatId, ChatMessage, Event, MessageId, ModelId, SessionKey, StreamId, Timestamp, TraceId,
+    ChannelName, ChatId, ChatMessage, Event, InboundMessage, MessageId, ModelId, SessionKey, StreamId, Timestamp,
+    TraceId,
 };
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -42,6 +43,7 @@ pub use usage::UsageReport;
 use crate::consolidation::{ConsolidationSettings, Consolidator, ConsolidatorParts, Size};
 use crate::engine::{Progress, Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnOutcome, TurnResult};
 use crate::locks::KeyedLocks;
+use crate::place;
 use crate::prefix::{LogFacts, PrefixWatch};
 use crate::{AgentError, Observer, Subagents};
 use log::{Conversation, SessionLog};
@@ -241,6 +243,7 @@ impl Agent {
             Opening::Ended(end) => return Ok(report_again(trace, end)),
             Opening::Fresh { mut repairs, messages } => {
                 repairs.extend(self.heard(&view, &request.facts));
+                repairs.extend(place::moved(&view.metadata, &request.facts));
                 self.events.send(Event::TurnStarted { session: session.clone(), trace });
                 self.begin(&mut log, (view, said), repairs, messages, request).await?
             }
@@ -358,6 +361,11 @@ impl Agent {
         let last = outcome.last.map(Entry::Message);
         log.append(last.into_iter().chain([Entry::TurnEnded(end)]).collect()).await?;
         Ok(TurnReport { trace, ended, visible, stream: outcome.stream })
+    }
+
+    /// Lets a job's answer go to where its chat lives now.
+    pub(crate) async fn find_place(&self, message: &mut InboundMessage) {
+        place::find(&*self.sessions, message).await;
     }
 
     /// Steps that the journal has of a message's turn behind the message itself; as many as there

@@ -256,7 +256,9 @@ impl Lane {
         let was_stopped = self.state.was_stopped(queued.number) && !follows_stop;
         let brings_result = reported_by(&queued.delivery.message).is_some();
         if was_stopped && !brings_result {
-            return settle(&[queued], &Settle::Discard("stopped before it began".to_owned())).await;
+            let handled = settle(&[queued], &Settle::Discard("stopped before it began".to_owned())).await;
+            self.shared.turn_ended(&queued.delivery.message);
+            return handled;
         }
         if self.shared.is_hopeless(&queued.delivery.message, queued.attempt).await {
             return self.give_up(queued).await;
@@ -273,7 +275,10 @@ impl Lane {
             // A result is not lost because a person wants to hear nothing more now.
             None if is_note(&queued.delivery.message) || was_stopped => self.note(queued).await,
             Some((command, arguments)) => self.obey(&*command, &arguments, queued, &cancel).await,
-            None => self.turn(queued, cancel).await,
+            None => {
+                self.shared.agent.find_place(&mut queued.delivery.message).await;
+                self.turn(queued, cancel).await
+            }
         }
     }
 

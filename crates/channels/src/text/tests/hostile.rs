@@ -6,7 +6,7 @@ use nanobot_channel::{Dialect, Measure, TextStyle};
 use super::super::render;
 use super::checks;
 
-const SIZE: usize = 100_000;
+const SIZE: usize = 50_000;
 
 /// Renders for every platform; every part has to fit and to be whole.
 fn survive(markdown: &str) {

@@ -1,0 +1,196 @@
+//! Shows that the assistant is at work, from a message's acceptance to the end of its turn.
+//!
+//! Decision: one small task per chat that is being worked for keeps the typing indicator alive, and
+//! says in words that a turn is alive when nothing was to be seen of it for long. It ends with the
+//! last turn of its chat, however that ends, and by itself when the turn has given no sign for so
+//! long that its end must have been lost. Chats are bounded in number; what goes beyond shows
+//! nothing, which nobody is hurt by.
+
+mod alive;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use nanobot_bus::Bus;
+use nanobot_channel::{
+    Channel, ChatId, DeliveryContext, InboundMessage, OutboundKey, OutboundKind, OutboundMessage, TraceId,
+};
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use self::alive::Life;
+use crate::ChannelSettings;
+
+/// How many chats of a channel are shown as worked for at a time.
+const CHATS: usize = 64;
+/// How many turns of a chat are told apart.
+const TURNS: usize = 64;
+/// A turn without a sign for so long is over.
+const LONGEST_SILENCE: Duration = Duration::from_mins(10);
+/// Where our own words stand in a turn: nothing that it says itself stands there.
+const NOTICE_POSITION: u32 = u32::MAX / 2;
+/// How often it is looked again whether something has to be said, where that is switched off.
+const LOOK_AGAIN: Duration = Duration::from_mins(1);
+
+/// A chat, or a thread of it.
+type Place = (ChatId, Option<String>);
+
+fn place(chat: &ChatId, delivery: &DeliveryContext) -> Place {
+    (chat.clone(), delivery.thread.clone())
+}
+
+/// The work for one chat.
+#[derive(Debug)]
+struct Work {
+    /// The turns that are not over, the oldest first.
+    turns: Vec<TraceId>,
+    /// What was seen of the oldest.
+    life: Life,
+    /// Ends the task.
+    token: CancellationToken,
+}
+
+/// Keeps what shows that one channel's chats are worked for.
+#[derive(Clone, Debug)]
+pub(crate) struct WorkKeeper {
+    pub(crate) channel: Arc<dyn Channel>,
+    pub(crate) bus: Arc<dyn Bus>,
+    pub(crate) settings: watch::Receiver<ChannelSettings>,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) tasks: TaskTracker,
+    shown: Arc<Mutex<HashMap<Place, Work>>>,
+}
+
+impl WorkKeeper {
+    pub(crate) fn new(
+        channel: Arc<dyn Channel>,
+        bus: Arc<dyn Bus>,
+        settings: watch::Receiver<ChannelSettings>,
+        cancel: CancellationToken,
+        tasks: TaskTracker,
+    ) -> Self {
+        Self { channel, bus, settings, cancel, tasks, shown: Arc::default() }
+    }
+
+    fn shown(&self) -> MutexGuard<'_, HashMap<Place, Work>> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A message was accepted: its turn begins.
+    pub(crate) fn begin(&self, message: &InboundMessage) {
+        let turn = message.journal_id().map_or_else(|| TraceId::from("unnamed"), |id| TraceId::from(id.as_str()));
+        let place = place(&message.chat_id, &message.delivery);
+        let token = self.cancel.child_token();
+        {
+            let mut shown = self.shown();
+            if let Some(work) = shown.get_mut(&place) {
+                if work.turns.len() < TURNS && !work.turns.contains(&turn) {
+                    work.turns.push(turn);
+                }
+                return;
+            }
+            if shown.len() >= CHATS {
+                return;
+            }
+            let work = Work { turns: vec![turn.clone()], life: Life::begin(&message.content), token: token.clone() };
+            shown.insert(place.clone(), work);
+        }
+        let key = OutboundKey { turn, position: NOTICE_POSITION };
+        let notice = OutboundMessage::in_reply_to(message, key, OutboundKind::Progress, String::new());
+        let keeper = self.clone();
+        self.tasks.spawn(async move {
+            if token.run_until_cancelled(keeper.keep(&place, &notice)).await.is_some() {
+                keeper.shown().remove(&place);
+            }
+        });
+    }
+
+    /// A turn is over, or its reply is there.
+    pub(crate) fn end(&self, message: &OutboundMessage) {
+        let place = place(&message.chat_id, &message.delivery);
+        let mut shown = self.shown();
+        let Some(work) = shown.get_mut(&place) else { return };
+        let was_oldest = work.turns.first() == Some(&message.key.turn);
+        work.turns.retain(|turn| *turn != message.key.turn);
+        if was_oldest {
+            work.life.begin_again();
+        }
+        if work.turns.is_empty()
+            && let Some(work) = shown.remove(&place)
+        {
+            work.token.cancel();
+        }
+    }
+
+    /// Something of a turn came by; `seen` when it is shown.
+    pub(crate) fn saw(&self, message: &OutboundMessage, seen: bool) {
+        if message.key.position == NOTICE_POSITION {
+            return;
+        }
+        let place = place(&message.chat_id, &message.delivery);
+        if let Some(work) = self.shown().get_mut(&place).filter(|work| work.turns.contains(&message.key.turn)) {
+            work.life.saw(message, seen);
+        }
+    }
+
+    /// Shows that a chat is worked for, until that is over.
+    async fn keep(&self, place: &Place, notice: &OutboundMessage) {
+        tokio::select! {
+            () = self.type_on(notice) => {}
+            () = self.say_so(place, notice) => {}
+            () = self.wait_for_silence(place) => {}
+        }
+    }
+
+    /// Until nothing was heard of the turn for too long.
+    async fn wait_for_silence(&self, place: &Place) {
+        loop {
+            let Some(heard) = self.shown().get(place).map(|work| work.life.heard()) else { return };
+            if heard.elapsed() >= LONGEST_SILENCE {
+                return;
+            }
+            tokio::time::sleep_until(heard + LONGEST_SILENCE).await;
+        }
+    }
+
+    /// Keeps the typing indicator alive, where there is one.
+    async fn type_on(&self, notice: &OutboundMessage) {
+        loop {
+            let Some(typing) = self.channel.typing() else { return std::future::pending().await };
+            let pause = typing.lasts().mul_f64(0.8).max(Duration::from_secs(1));
+            if let Err(error) = typing.show(&notice.chat_id, &notice.delivery).await {
+                tracing::debug!(channel = %self.channel.name(), %error, "the typing indicator was not shown");
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Says now and then that the turn is alive, where nothing else shows it.
+    async fn say_so(&self, place: &Place, notice: &OutboundMessage) {
+        loop {
+            let after = {
+                let settings = self.settings.borrow();
+                settings.delivery.alive_notice().filter(|_| settings.delivery.send_progress)
+            };
+            let Some(after) = after else {
+                tokio::time::sleep(LOOK_AGAIN).await;
+                continue;
+            };
+            let Some(due) = self.shown().get(place).map(|work| work.life.due(after)) else { return };
+            if Instant::now() < due {
+                tokio::time::sleep_until(due).await;
+                continue;
+            }
+            let said = self.shown().get_mut(place).and_then(|work| {
+                let turn = work.turns.first()?.clone();
+                let (kind, content) = work.life.say();
+                Some((OutboundKey { turn, position: NOTICE_POSITION }, kind, content))
+            });
+            let Some((key, kind, content)) = said else { return };
+            self.bus.offer(OutboundMessage { key, kind, content, ..notice.clone() });
+        }
+    }
+}

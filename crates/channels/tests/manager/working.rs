@@ -1,0 +1,148 @@
+//! How long a chat sees that it is worked for, and what it is told when that takes long.
+
+use std::time::Duration;
+
+use nanobot_bus::{Bus as _, MemoryBus};
+use nanobot_channel::{
+    Arrival, DeliveryContext, InboundMessage, MessageId, OutboundKey, OutboundKind, OutboundMessage,
+};
+use nanobot_channels::DeliverySettings;
+use nanobot_testkit::RecordingChannel;
+use tokio::time::sleep;
+
+use super::{Fixture, start, start_on};
+
+/// A message of chat 1, or of a thread of it.
+fn said(id: &str, thread: Option<&str>, words: &str) -> InboundMessage {
+    InboundMessage {
+        id: Some(MessageId::from(id)),
+        delivery: DeliveryContext { thread: thread.map(str::to_owned), ..DeliveryContext::default() },
+        ..InboundMessage::text("chat", "ann", "1", words)
+    }
+}
+
+/// Something of the turn of such a message.
+fn of_turn(message: &InboundMessage, kind: OutboundKind, content: &str) -> OutboundMessage {
+    let turn = message.journal_id().unwrap();
+    let key = OutboundKey { turn: turn.as_str().into(), position: 0 };
+    OutboundMessage::in_reply_to(message, key, kind, content.to_owned())
+}
+
+fn turn_end() -> OutboundKind {
+    OutboundKind::TurnEnd { unfinished: 0 }
+}
+
+impl Fixture {
+    async fn receive(&self, message: &InboundMessage) {
+        self.channels[0].receive(message.clone(), &Arrival::direct()).await.unwrap();
+    }
+
+    /// How often the indicator is shown in the next minute.
+    async fn typing_in_a_minute(&self) -> usize {
+        // What was offered has to come through first.
+        sleep(Duration::from_millis(1)).await;
+        let before = self.channels[0].typing_shown().len();
+        sleep(Duration::from_mins(1)).await;
+        self.channels[0].typing_shown().len() - before
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_typing_indicator_lasts_from_acceptance_to_the_reply() {
+    let fixture = start(vec![RecordingChannel::new("chat")]);
+    let message = said("1", None, "hi");
+    fixture.receive(&message).await;
+    sleep(Duration::from_millis(8500)).await;
+    assert_eq!(fixture.channels[0].typing_shown(), ["1", "1", "1"].map(Into::into));
+    let mut on_the_way = of_turn(&message, OutboundKind::Final, "a file");
+    on_the_way.key.position = 1;
+    fixture.publish(on_the_way).await;
+    assert!(fixture.typing_in_a_minute().await > 0);
+    fixture.publish(of_turn(&message, OutboundKind::Final, "done")).await;
+    assert_eq!(fixture.typing_in_a_minute().await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_ends_with_a_turn_that_says_nothing_and_not_before_the_last_one() {
+    let fixture = start(vec![RecordingChannel::new("chat")]);
+    let (first, second, elsewhere) = (said("1", None, "hi"), said("2", None, "hi"), said("3", Some("7"), "hi"));
+    for message in [&first, &second, &elsewhere] {
+        fixture.receive(message).await;
+    }
+    fixture.bus.offer(of_turn(&elsewhere, turn_end(), ""));
+    fixture.bus.offer(of_turn(&first, turn_end(), ""));
+    assert!(fixture.typing_in_a_minute().await > 0);
+    fixture.bus.offer(of_turn(&second, turn_end(), ""));
+    assert_eq!(fixture.typing_in_a_minute().await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_ends_when_the_end_of_the_turn_is_lost() {
+    let fixture = start(vec![RecordingChannel::new("chat")]);
+    let message = said("1", None, "hi");
+    fixture.receive(&message).await;
+    sleep(Duration::from_mins(8)).await;
+    fixture.bus.offer(of_turn(&message, OutboundKind::ToolHint, "exec(\"ls\")"));
+    sleep(Duration::from_mins(8)).await;
+    assert!(fixture.typing_in_a_minute().await > 0);
+    sleep(Duration::from_mins(2)).await;
+    let told = fixture.channels[0].texts().len();
+    assert_eq!(fixture.typing_in_a_minute().await, 0);
+    sleep(Duration::from_hours(1)).await;
+    assert_eq!(fixture.channels[0].texts().len(), told);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_of_which_nothing_is_seen_says_now_and_then_that_it_is_alive() {
+    let fixture = start(vec![RecordingChannel::new("chat").without_abilities()]);
+    let message = said("1", Some("7"), "hi");
+    fixture.receive(&message).await;
+    sleep(Duration::from_secs(59)).await;
+    assert_eq!(fixture.channels[0].texts(), [""; 0]);
+    sleep(Duration::from_secs(2)).await;
+    fixture.bus.offer(of_turn(&message, OutboundKind::ToolHint, "exec(\"make `all`\")"));
+    sleep(Duration::from_mins(7)).await;
+    fixture.bus.offer(of_turn(&message, OutboundKind::Progress, "Almost there."));
+    sleep(Duration::from_mins(7)).await;
+    fixture.bus.offer(of_turn(&message, turn_end(), ""));
+    sleep(Duration::from_hours(1)).await;
+    let expected = [
+        "Still at work, for 1 min.",
+        "Still at work, for 3 min: exec(\"make 'all'\")",
+        "Still at work, for 7 min: exec(\"make 'all'\")",
+        "Almost there.",
+    ];
+    assert_eq!(fixture.channels[0].texts(), expected);
+    for part in fixture.channels[0].parts() {
+        assert_eq!(part.message.delivery, message.delivery);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_said_in_the_text_that_is_being_written_and_in_the_language_of_the_question() {
+    let fixture = start(vec![RecordingChannel::new("chat")]);
+    let message = said("1", None, "你好");
+    let stream = || "s".into();
+    fixture.receive(&message).await;
+    fixture.bus.offer(of_turn(&message, OutboundKind::Delta { stream: stream() }, "好的"));
+    sleep(Duration::from_secs(61)).await;
+    fixture.bus.offer(of_turn(&message, OutboundKind::StreamEnd { stream: stream(), resuming: true }, ""));
+    sleep(Duration::from_secs(121)).await;
+    let drafts: Vec<_> = fixture.channels[0].draft_events().into_iter().map(|draft| draft.content).collect();
+    assert_eq!(drafts, ["好的", "\n\n还在处理，已用 1 分钟。\n\n", ""]);
+    assert_eq!(fixture.channels[0].texts(), ["还在处理，已用 3 分钟。"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_said_where_that_is_switched_off_or_progress_is() {
+    for quiet in [
+        |delivery: &mut DeliverySettings| delivery.alive_notice_s = 0,
+        |delivery: &mut DeliverySettings| delivery.send_progress = false,
+    ] {
+        let fixture = start_on(MemoryBus::new(), vec![RecordingChannel::new("chat")]);
+        fixture.settings.send_modify(|settings| quiet(&mut settings.delivery));
+        fixture.receive(&said("1", None, "hi")).await;
+        sleep(Duration::from_mins(9)).await;
+        assert_eq!(fixture.channels[0].texts(), [""; 0]);
+    }
+}
