@@ -129,7 +129,7 @@ fn faults(spec: &'static ProviderSpec, settings: &ProviderSettings) -> Faults {
 }
 
 /// The configured address or the usual one, without what people paste too much of.
-fn base(name: &ProviderName, spec: &ProviderSpec, settings: &ProviderSettings) -> Result<Url, BuildError> {
+pub(crate) fn base(name: &ProviderName, spec: &ProviderSpec, settings: &ProviderSettings) -> Result<Url, BuildError> {
     let section = || section_key(name);
     let configured = settings.api_base.as_deref().map(str::trim).filter(|base| !base.is_empty());
     // The usual address of `custom` is not that of a server with a name of its own.
@@ -158,7 +158,11 @@ fn messages_url(mut base: Url) -> Url {
     base
 }
 
-fn headers(name: &ProviderName, spec: &ProviderSpec, settings: &ProviderSettings) -> Result<HeaderMap, BuildError> {
+pub(crate) fn headers(
+    name: &ProviderName,
+    spec: &ProviderSpec,
+    settings: &ProviderSettings,
+) -> Result<HeaderMap, BuildError> {
     let mut headers = HeaderMap::new();
     match &settings.api_key {
         Some(key) => {

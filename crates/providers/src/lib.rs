@@ -1,4 +1,4 @@
-//! Clients of model vendors, the vendor table and the demo model.
+//! Clients of model vendors, the vendor table, speech to text, and the demo model.
 //!
 //! The way from a configuration to an answer: [`select`] finds the vendor for a model among the
 //! configured sections, [`build`] makes a [`nanobot_provider::Provider`] of it, and a
@@ -20,6 +20,7 @@ mod key;
 mod openai;
 mod refusal;
 mod render;
+mod speech;
 mod table;
 
 pub use client::{HttpClients, ProxyError};
@@ -28,6 +29,7 @@ pub use discover::{Found, LOCAL_SERVERS, discover_local, discover_within};
 pub use factory::{BuildError, Connection, ProviderSettings, build};
 pub use key::{ApiKey, KeyError};
 pub use render::{Rendered, render};
+pub use speech::{Speech, SpeechError, SpeechSettings};
 pub use table::{
     CUSTOM, DEMO, Kind, ModelRule, ProviderSpec, Quirks, Section, SelectError, Selection, TABLE, Thinking, Wire,
     context_window, select, wire_model,

@@ -18,5 +18,7 @@ mod discover;
 mod openai;
 #[path = "providers/prefix.rs"]
 mod prefix;
+#[path = "providers/speech.rs"]
+mod speech;
 #[path = "providers/support.rs"]
 mod support;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use nanobot_agent_core::{AgentError, AgentLoop, BusSpawner, LoopSettings, Outbox, Spawner};
 use nanobot_bus::{Bus, EventFeed, Ledger};
+use nanobot_channel::Transcriber;
 use nanobot_channels::{AccessNotice, ChannelManager, ChannelManagerParts, Health, MediaSettings, Stickers};
 use nanobot_config::Config;
 use nanobot_control::{About, ControlParts, ControlServer, Ending, RunningControl};
@@ -25,7 +26,10 @@ use crate::heartbeat::{Heartbeat, SessionPlaces};
 use crate::keeping::Keeper;
 use crate::load::schema;
 use crate::restart::{self, Restart};
-use crate::{FirstVisit, ModelChoice, RuntimeError, commands, control_socket, ledger_survives, model, session_store};
+use crate::{
+    FirstVisit, ModelChoice, RuntimeError, commands, control_socket, ledger_survives, model, session_store,
+    transcription,
+};
 
 /// How long replies may still be sent after the last turn ended.
 const FLUSH_GRACE: Duration = Duration::from_secs(5);
@@ -59,6 +63,7 @@ pub struct Gateway {
     following: Following,
     media: MediaSettings,
     stickers: Stickers,
+    transcriber: Option<Arc<dyn Transcriber>>,
     first_visit: Option<FirstVisit>,
     restart: Restart,
     access: HomeAccess,
@@ -119,6 +124,7 @@ impl Gateway {
             server,
             following,
             media,
+            transcriber: transcription::transcriber(config)?,
             stickers: Stickers::in_folder(config.workspace()?.join("stickers")),
             first_visit,
             restart: Restart::of_home(&config.paths().data_dir),
@@ -195,7 +201,7 @@ impl Gateway {
             refused: self.following.refused(),
             media: self.media,
             stickers: self.stickers,
-            transcriber: None,
+            transcriber: self.transcriber,
             commands: commands.infos().collect(),
             health: health.channels.clone(),
             cancel: end.clone(),

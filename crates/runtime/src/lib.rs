@@ -34,6 +34,7 @@ mod settings;
 mod skills;
 mod status;
 mod terminal;
+mod transcription;
 mod visit;
 
 pub use self::cron::Scheduling;

@@ -17,6 +17,7 @@ use crate::model::ProviderSection;
 use crate::platforms;
 use crate::rotating::LogSettings;
 use crate::settings::{AgentDefaults, SessionsConfig, SkillsConfig};
+use crate::transcription::TranscriptionConfig;
 
 /// What the command line says about the configuration.
 #[derive(Clone, Debug, Default)]
@@ -79,6 +80,7 @@ pub(crate) fn schema() -> Result<Schema, ConfigError> {
         .section("gateway.heartbeat", &HeartbeatSettings::default())?
         .section("sessions", &SessionsConfig::default())?
         .section("skills", &SkillsConfig::default())?
+        .section("transcription", &TranscriptionConfig::default())?
         .section("memory", &MemorySettings::default())?
         .section("cron", &CronConfig::default())?
         .section("logs", &LogSettings::default())?

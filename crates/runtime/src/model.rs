@@ -184,7 +184,8 @@ async fn choose_real(config: &Config) -> Result<Result<ModelChoice, SelectError>
     }
 }
 
-fn clients(config: &Config) -> Result<Arc<HttpClients>, RuntimeError> {
+/// The HTTP clients for vendors, through the configured proxy.
+pub(crate) fn clients(config: &Config) -> Result<Arc<HttpClients>, RuntimeError> {
     let web: WebConfig = config.section("tools.web")?;
     Ok(Arc::new(HttpClients::new(web.proxy.as_deref())?))
 }
@@ -231,6 +232,21 @@ fn demo_choice(config: &Config, why: String) -> Result<ModelChoice, RuntimeError
         source: ModelSource::Demo { why },
         connection: Some(connection),
     })
+}
+
+/// Whether there is a key for a vendor.
+pub(crate) fn has_key(config: &Config, vendor: &str) -> bool {
+    let spec = ProviderSpec::find(vendor);
+    let is_it = |entry: &SectionEntry| entry.key.is_some() && ProviderSpec::find(&entry.name) == spec;
+    spec.is_some() && Sections::read(config).is_ok_and(|sections| sections.entries.iter().any(is_it))
+}
+
+/// What is configured for a provider, for other services of it than models.
+pub(crate) fn settings_of(config: &Config, vendor: &str) -> Result<(Selection, ProviderSettings), RuntimeError> {
+    let spec = ProviderSpec::find(vendor).unwrap_or(&nanobot_providers::CUSTOM);
+    let selection = Selection { name: vendor.into(), spec };
+    let settings = Sections::settings(config, &selection)?;
+    Ok((selection, settings))
 }
 
 /// The sections under `providers`, and keys that the environment holds under the vendors' own
