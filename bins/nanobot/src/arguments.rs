@@ -64,6 +64,8 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Find what keeps the assistant from working, and say what to do about it
+    Doctor(DoctorArguments),
     /// List, show, export, fork and rewind conversations
     #[command(subcommand)]
     Sessions(SessionsCommand),
@@ -78,12 +80,12 @@ pub(crate) enum Command {
     /// Set reminders and repeating tasks, list, run, pause and remove them
     #[command(subcommand)]
     Cron(CronCommand),
-    /// Search memory and conversations; review what changed in memory and bring it back
-    #[command(subcommand)]
-    Memory(MemoryCommand),
     /// Let people in who were given a code, list them, and take that back
     #[command(subcommand)]
     Pairing(PairingCommand),
+    /// Search memory and conversations; review what changed in memory and bring it back
+    #[command(subcommand)]
+    Memory(MemoryCommand),
     /// How channels are; try one, or give one its credentials
     #[command(subcommand)]
     Channels(ChannelsCommand),
@@ -144,8 +146,23 @@ impl AgentArguments {
     }
 }
 
+/// Options of `doctor`.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct DoctorArguments {
+    /// Mend what can be mended without losing anything
+    #[arg(long)]
+    pub(crate) fix: bool,
+    /// Ask the model and every platform whether they take the credentials: costs a few tokens
+    #[arg(long)]
+    pub(crate) probe: bool,
+    /// As JSON, for programs
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// Options of `gateway`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct GatewayArguments {
     /// Port of the health endpoint, instead of the configured one
     #[arg(short, long)]
@@ -156,6 +173,45 @@ pub(crate) struct GatewayArguments {
     /// Log to standard error as JSON, one object a line
     #[arg(long)]
     pub(crate) json_logs: bool,
+    /// What to do about a gateway, instead of running one
+    #[command(subcommand)]
+    pub(crate) command: Option<GatewayCommand>,
+}
+
+/// What can be done about a gateway.
+#[derive(Debug, Subcommand)]
+pub(crate) enum GatewayCommand {
+    /// Say whether the gateway runs, and how its channels are; exit code 1 when it does not
+    Status {
+        /// As JSON, for programs
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the last lines of the gateway's log
+    Logs {
+        /// How many
+        #[arg(short = 'n', long, default_value_t = 50)]
+        lines: usize,
+        /// Go on with those that come, until Ctrl-C
+        #[arg(short, long)]
+        follow: bool,
+    },
+    /// End the gateway in order
+    Stop,
+    /// End the gateway in order, and have it begin again with what is configured and installed now
+    Restart,
+    /// Run the gateway as a service of this user (systemd, launchd)
+    InstallService {
+        /// Only show what would be written and run
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Take the service away
+    UninstallService {
+        /// Only show what would be removed and run
+        #[arg(long)]
+        dry_run: bool,
+    },
 }
 
 /// Options of `inbox`. Without any of the first three, all of them are listed.
@@ -327,6 +383,35 @@ pub(crate) struct CronAddArguments {
     pub(crate) channel: Option<String>,
 }
 
+/// What can be done about people who want in.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PairingCommand {
+    /// Who waits with a code, and who was approved
+    List {
+        /// As JSON, for programs
+        #[arg(long)]
+        json: bool,
+    },
+    /// Let in who was given this code
+    Approve {
+        /// The code, in any case, with or without its dash
+        code: String,
+    },
+    /// Take a code back without letting anybody in
+    Deny {
+        /// The code
+        code: String,
+    },
+    /// Take an approval back
+    Revoke {
+        /// The channel, as the configuration names it
+        channel: String,
+        /// The person, as `pairing list` shows them; of `7|ann` either half is enough
+        #[arg(allow_hyphen_values = true)]
+        id: String,
+    },
+}
+
 /// What can be done with memory.
 #[derive(Debug, Subcommand)]
 pub(crate) enum MemoryCommand {
@@ -430,35 +515,6 @@ pub(crate) enum ExportFormat {
     Jsonl,
     /// Markdown, to be read
     Md,
-}
-
-/// What can be done about people who want in.
-#[derive(Debug, Subcommand)]
-pub(crate) enum PairingCommand {
-    /// Who waits with a code, and who was approved
-    List {
-        /// As JSON, for programs
-        #[arg(long)]
-        json: bool,
-    },
-    /// Let in who was given this code
-    Approve {
-        /// The code, in any case, with or without its dash
-        code: String,
-    },
-    /// Take a code back without letting anybody in
-    Deny {
-        /// The code
-        code: String,
-    },
-    /// Take an approval back
-    Revoke {
-        /// The channel, as the configuration names it
-        channel: String,
-        /// The person, as `pairing list` shows them; of `7|ann` either half is enough
-        #[arg(allow_hyphen_values = true)]
-        id: String,
-    },
 }
 
 /// What can be done with channels.

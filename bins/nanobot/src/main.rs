@@ -55,6 +55,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Onboard(arguments) => commands::onboard(&load, &arguments),
         Command::Agent(arguments) => commands::agent(&load, arguments),
         Command::Gateway(arguments) => commands::gateway(load, &arguments),
+        Command::Doctor(arguments) => commands::doctor(&load, &arguments),
         Command::Status { json } => commands::status(&load, json),
         Command::Inbox(arguments) => commands::inbox(&load, &arguments),
         Command::Replay(arguments) => commands::replay(&load, &arguments),

@@ -115,11 +115,8 @@ impl Connection {
             },
             Request::End { again } => {
                 let ending = &self.shared.parts.ending;
-                if again {
-                    ending.restart.cancel()
-                } else {
-                    ending.stop.cancel()
-                }
+                let wanted = if again { &ending.restart } else { &ending.stop };
+                wanted.cancel();
                 Answer::Done
             }
             Request::Say { session, text, id } => match self.say(session, &text, id).await {

@@ -24,12 +24,22 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) async fn start(home: &Home) -> Self {
-        tokio::time::timeout(DEADLINE, Self::started(home)).await.expect("the gateway starts in time")
+        Self::start_with(home, &[]).await
     }
 
-    async fn started(home: &Home) -> Self {
+    /// The same with further arguments.
+    pub(crate) async fn start_with(home: &Home, arguments: &[&str]) -> Self {
+        tokio::time::timeout(DEADLINE, Self::started(home, arguments)).await.expect("the gateway starts in time")
+    }
+
+    /// What its health endpoint answers.
+    pub(crate) async fn health(&self) -> String {
+        get(&self.health, "/health").await
+    }
+
+    async fn started(home: &Home, arguments: &[&str]) -> Self {
         let mut command = home.program();
-        command.args(["gateway", "--port", "0"]);
+        command.args(["gateway", "--port", "0"]).args(arguments);
         let mut command = Command::from(command);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().unwrap();
@@ -46,7 +56,7 @@ impl Running {
         }
     }
 
-    fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id().unwrap()
     }
 

@@ -8,6 +8,8 @@
 
 mod basics;
 #[cfg(unix)]
+mod channels;
+#[cfg(unix)]
 mod commands;
 mod configuration;
 mod conversation;
@@ -15,15 +17,19 @@ mod conversation;
 mod cron;
 #[cfg(unix)]
 mod cuts;
+mod doctor;
 mod faults;
 #[cfg(unix)]
 mod gateway;
 mod import;
 #[cfg(unix)]
+mod lifecycle;
 mod memory;
 mod models;
 #[cfg(unix)]
 mod pairing;
+#[cfg(unix)]
+mod places;
 #[cfg(unix)]
 mod prompt;
 mod replay;

@@ -8,7 +8,7 @@ use nanobot_config::{Config, running_python_program};
 use nanobot_cron::RunStatus;
 use nanobot_state::StateDb;
 
-use super::{Chart, Severity, data_dir, takes_files};
+use super::{Chart, Severity, counted, data_dir, takes_files};
 use crate::Inbox;
 use crate::cron::Scheduling;
 use crate::error::chain;
@@ -100,7 +100,7 @@ async fn state(chart: &mut Chart, config: &Config) {
     {
         chart.warn(
             "inbox.settled",
-            format!("{uncertain} messages may not have arrived, and {failed} were given up"),
+            format!("{} uncertain, {failed} given up", counted(uncertain, "message")),
             "Look at them with `nanobot inbox`, then retry or discard them.",
         );
     }
@@ -154,7 +154,7 @@ fn pairings(chart: &mut Chart, home: &Path) {
             chart.note(
                 Severity::Note,
                 "access.paired",
-                format!("{people} people are paired (`nanobot pairing list`)"),
+                format!("people that are paired: {people} (`nanobot pairing list`)"),
                 None,
             );
         }

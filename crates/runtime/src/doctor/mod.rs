@@ -151,10 +151,14 @@ impl fmt::Display for Checkup {
                 writeln!(f, "    → {remedy}")?;
             }
         }
-        let said = |count: usize, one: &str| if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") };
         let (faults, warnings) = (self.count(Severity::Fault), self.count(Severity::Warning));
-        write!(f, "\n{}, {}.", said(faults, "fault"), said(warnings, "warning"))
+        write!(f, "\n{}, {}.", counted(faults, "fault"), counted(warnings, "warning"))
     }
+}
+
+/// So many of something.
+fn counted(count: usize, one: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }
 
 /// Whether a file can be made in a folder.

@@ -6,7 +6,7 @@ use std::path::Path;
 use nanobot_config::Config;
 use nanobot_skills::Standing;
 
-use super::{Chart, Severity, takes_files};
+use super::{Chart, Severity, counted, takes_files};
 use crate::assistant::prepare;
 use crate::error::chain;
 use crate::skills::skills;
@@ -78,8 +78,8 @@ fn heartbeat(chart: &mut Chart, workspace: &Path) {
     let Ok(text) = std::fs::read_to_string(&path) else { return };
     match nanobot_heartbeat::active_tasks(&text) {
         Some(tasks) => {
-            let count = tasks.lines().count();
-            chart.note(Severity::Note, "heartbeat.list", format!("HEARTBEAT.md has {count} lines of tasks"), None);
+            let lines = counted(tasks.lines().count(), "line");
+            chart.note(Severity::Note, "heartbeat.list", format!("HEARTBEAT.md has {lines} of tasks"), None);
         }
         None => chart.good("heartbeat.list", "HEARTBEAT.md asks for nothing, and costs nothing"),
     }
@@ -98,8 +98,8 @@ fn conversations(chart: &mut Chart, folder: &Path) {
             Ok(0) => {}
             Ok(count) => chart.warn(
                 "sessions.readable",
-                format!("{}: {count} lines cannot be read and are passed over", path.display()),
-                "The rest of the conversation is used. Nothing has to be done; the lines stay in the file.",
+                format!("{}: {} cannot be read", path.display(), counted(count, "line")),
+                "Nothing has to be done: what cannot be read is passed over, and stays in the file.",
             ),
             Err(error) => chart.fault(
                 "sessions.readable",
@@ -108,7 +108,7 @@ fn conversations(chart: &mut Chart, folder: &Path) {
             ),
         }
     }
-    chart.good("sessions.readable", format!("{files} conversations were looked at"));
+    chart.good("sessions.readable", format!("{} looked at", counted(files, "conversation")));
 }
 
 /// Lines that are no objects, but for a last one that was cut.
@@ -130,13 +130,17 @@ fn skills_of(chart: &mut Chart, config: &Config) {
     let found = skills.survey();
     let count = found.len();
     for skill in found {
-        if let Standing::Refused(why) = &skill.standing {
+        let refused = match &skill.standing {
+            Standing::Refused(why) => Some(format!("no skill is made of it: {why}")),
+            _ => None,
+        };
+        for remark in refused.iter().chain(&skill.notes) {
             chart.warn(
                 "skills.usable",
-                format!("{}: no skill is made of it: {why}", skill.location.display()),
+                format!("{}: {remark}", skill.location.display()),
                 format!("See `nanobot skills check {}`.", skill.name),
             );
         }
     }
-    chart.good("skills.usable", format!("{count} skills were looked at"));
+    chart.good("skills.usable", format!("{} looked at", counted(count, "skill")));
 }

@@ -1,0 +1,29 @@
+//! `nanobot doctor`: what keeps the assistant from working, and what to do about it.
+
+use std::process::ExitCode;
+
+use nanobot_runtime::doctor::{DoctorOptions, examine};
+use nanobot_runtime::{LoadOptions, install_tls};
+use serde_json::json;
+
+use super::block_on;
+use crate::arguments::DoctorArguments;
+use crate::failure::Failure;
+use crate::output;
+
+/// Prints what was found. The exit code is 1 while something does not work.
+///
+/// # Errors
+/// When nothing can be printed.
+pub(crate) fn doctor(options: &LoadOptions, arguments: &DoctorArguments) -> Result<ExitCode, Failure> {
+    let DoctorArguments { fix, probe, json } = *arguments;
+    install_tls();
+    let checkup = block_on(async { Ok(examine(options, DoctorOptions { fix, probe }).await) })?;
+    if json {
+        let shown = json!({ "healthy": checkup.is_healthy(), "findings": checkup.findings });
+        output::line(&serde_json::to_string_pretty(&shown).map_err(std::io::Error::from)?)?;
+    } else {
+        output::line(&checkup.to_string())?;
+    }
+    Ok(if checkup.is_healthy() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
