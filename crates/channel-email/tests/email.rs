@@ -1,6 +1,12 @@
 //! The channel on real sockets: against servers that can be told to fail, and against real ones.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests stop at the first surprise")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "tests stop at the first surprise"
+)]
 
 #[path = "email/conformance.rs"]
 mod conformance;
@@ -10,5 +16,7 @@ mod faults;
 mod inbound;
 #[path = "email/outbound.rs"]
 mod outbound;
+#[path = "email/real.rs"]
+mod real;
 #[path = "email/support.rs"]
 mod support;

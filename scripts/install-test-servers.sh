@@ -1,0 +1,17 @@
+#!/bin/sh
+# Installs the mail servers that tests of e-mail talk to: dovecot from Debian, and aiosmtpd from PyPI into
+# .cache/. Asks nothing, and does nothing that is done already. Needs root or sudo for what is not there.
+set -eu
+cd "$(dirname "$0")/.."
+venv=.cache/mail-venv
+if ! command -v dovecot >/dev/null || [ ! -x /usr/lib/dovecot/lmtp ] || [ ! -x /usr/lib/dovecot/imap ] || ! command -v openssl >/dev/null; then
+    as_root=
+    [ "$(id -u)" = 0 ] || as_root=sudo
+    $as_root apt-get update -qq
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+        dovecot-imapd dovecot-lmtpd openssl >/dev/null
+fi
+if [ ! -x "$venv/bin/python" ]; then
+    python3 -m venv "$venv"
+fi
+"$venv/bin/python" -c 'import aiosmtpd' 2>/dev/null || "$venv/bin/pip" install --quiet 'aiosmtpd==1.4.6'

@@ -1,0 +1,266 @@
+"""Runs real mail servers on loopback: dovecot for IMAP, aiosmtpd for sending, which delivers into dovecot.
+
+Everybody at mail.test has a mailbox there and the password PASSWORD. Like a provider's, the server for
+sending takes mail from those who log in, and says in the header whether they are who they write they are.
+
+Prints one line of JSON with the ports and the certificate of its authority, and ends with its input.
+"""
+
+import asyncio
+import json
+import logging
+import os
+import pwd
+import shutil
+import smtplib
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from email.parser import BytesHeaderParser
+from email.utils import parseaddr
+from pathlib import Path
+
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import AuthResult
+
+PASSWORD = "Secret_of_mail.test_1"
+HOST = "localhost"
+
+CONFIG = """
+protocols = imap lmtp
+base_dir = {base}/run
+state_dir = {base}/state
+log_path = {base}/dovecot.log
+default_internal_user = {internal}
+default_internal_group = {internal_group}
+default_login_user = {login}
+first_valid_uid = 1
+first_valid_gid = 1
+ssl = yes
+ssl_cert = <{base}/server.pem
+ssl_key = <{base}/server.key
+mail_location = maildir:{base}/mail/%n
+auth_mechanisms = plain login
+postmaster_address = postmaster@mail.test
+passdb {{
+  driver = static
+  args = password={password}
+}}
+userdb {{
+  driver = static
+  args = uid={uid} gid={gid} home={base}/mail/%n allow_all_users=yes
+}}
+namespace inbox {{
+  inbox = yes
+  mailbox Done {{
+    auto = create
+  }}
+}}
+service imap-login {{
+  chroot =
+  inet_listener imap {{
+    address = 127.0.0.1
+    port = {imap}
+  }}
+  inet_listener imaps {{
+    address = 127.0.0.1
+    port = {imaps}
+  }}
+}}
+service lmtp {{
+  inet_listener lmtp {{
+    address = 127.0.0.1
+    port = {lmtp}
+  }}
+}}
+service anvil {{
+  chroot =
+}}
+service stats {{
+  chroot =
+}}
+"""
+
+
+def free_ports(count):
+    """Ports that nobody has now."""
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def make_certificates(base):
+    """An authority of our own, and a certificate for this host."""
+
+    def openssl(*arguments):
+        subprocess.run(["openssl", *arguments], cwd=base, check=True, capture_output=True)
+
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    openssl("req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=test authority")
+    openssl("req", *key, "-keyout", "server.key", "-out", "server.csr", "-subj", f"/CN={HOST}")
+    extensions = f"basicConstraints=CA:FALSE\nsubjectAltName=DNS:{HOST},IP:127.0.0.1\n"
+    (base / "extensions").write_text(extensions)
+    signing = ["-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-extfile", "extensions", "-days", "2"]
+    openssl("x509", "-req", "-in", "server.csr", "-out", "server.pem", *signing)
+
+
+class Dovecot:
+    """A mailbox server in the foreground."""
+
+    def __init__(self, base):
+        self.imap, self.imaps, self.lmtp = free_ports(3)
+        me = pwd.getpwuid(os.getuid())
+        is_root = me.pw_uid == 0
+        owner = pwd.getpwnam("nobody") if is_root else me
+        internal = "dovecot" if is_root else me.pw_name
+        values = {
+            "base": base,
+            "password": PASSWORD,
+            "internal": internal,
+            "internal_group": "dovecot" if is_root else _group(me.pw_gid),
+            "login": "dovenull" if is_root else me.pw_name,
+            "uid": owner.pw_uid,
+            "gid": owner.pw_gid,
+            "imap": self.imap,
+            "imaps": self.imaps,
+            "lmtp": self.lmtp,
+        }
+        base.chmod(0o755)
+        mail = base / "mail"
+        mail.mkdir()
+        if is_root:
+            os.chown(mail, owner.pw_uid, owner.pw_gid)
+        config = base / "dovecot.conf"
+        config.write_text(CONFIG.format(**values))
+        self.log = base / "dovecot.log"
+        self.process = subprocess.Popen(["dovecot", "-F", "-c", config], stderr=subprocess.PIPE, text=True)
+
+    def wait(self):
+        give_up = time.monotonic() + 30
+        for port in (self.imap, self.imaps, self.lmtp):
+            while not _listens(port):
+                if self.process.poll() is not None:
+                    raise SystemExit(f"dovecot did not start: {self.process.stderr.read()}")
+                if time.monotonic() > give_up:
+                    raise SystemExit(f"dovecot does not listen: {self.log.read_text()}")
+                time.sleep(0.02)
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(timeout=20)
+
+
+def _group(gid):
+    import grp
+
+    return grp.getgrgid(gid).gr_name
+
+
+def _listens(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+class Deliver:
+    """Puts mails into the mailboxes of those they are for."""
+
+    def __init__(self, lmtp):
+        self.lmtp = lmtp
+
+    async def handle_DATA(self, _server, session, envelope):
+        content = self.report(session, envelope) + envelope.content
+        try:
+            await asyncio.to_thread(self.deliver, envelope, content)
+        except smtplib.SMTPException as error:
+            return f"451 4.3.0 {error}"
+        return "250 2.0.0 kept"
+
+    def report(self, session, envelope):
+        """What a server of a provider says about the sender."""
+        written = parseaddr(BytesHeaderParser().parsebytes(envelope.content).get("From", ""))[1]
+        known = session.auth_data.login.decode() if session.auth_data else ""
+        outcome = "pass" if written == known == envelope.mail_from else "fail"
+        domain = written.rpartition("@")[2]
+        line = f"mx.mail.test; dkim={outcome} header.d={domain}; spf={outcome} smtp.mailfrom={envelope.mail_from}"
+        return f"Authentication-Results: {line}\r\n".encode()
+
+    def deliver(self, envelope, content):
+        with smtplib.LMTP("127.0.0.1", self.lmtp) as lmtp:
+            lmtp.sendmail(envelope.mail_from, envelope.rcpt_tos, content)
+
+
+class Login:
+    """What a login was made with."""
+
+    def __init__(self, data):
+        self.login = data.login
+
+
+def authenticate(_server, _session, _envelope, _mechanism, data):
+    if data.password.decode() != PASSWORD:
+        return AuthResult(success=False, handled=False)
+    return AuthResult(success=True, auth_data=Login(data))
+
+
+def smtp_server(lmtp, context, implicit):
+    """One that begins encrypted, or one that has to be asked to."""
+    (port,) = free_ports(1)
+    options = {
+        "hostname": "127.0.0.1",
+        "port": port,
+        "authenticator": authenticate,
+        "auth_required": True,
+        "auth_require_tls": not implicit,
+        "data_size_limit": 1_000_000,
+    }
+    if implicit:
+        options["ssl_context"] = context
+    else:
+        options |= {"tls_context": context, "require_starttls": True}
+    controller = Controller(Deliver(lmtp), **options)
+    controller.start()
+    return controller
+
+
+def main():
+    # What clients do wrong here they do on purpose.
+    logging.getLogger("mail.log").setLevel(logging.CRITICAL)
+    warnings.simplefilter("ignore")
+    if shutil.which("dovecot") is None:
+        raise SystemExit("dovecot is not installed: scripts/install-test-servers.sh")
+    with tempfile.TemporaryDirectory(prefix="mail-") as folder:
+        base = Path(folder)
+        make_certificates(base)
+        dovecot = Dovecot(base)
+        try:
+            dovecot.wait()
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(base / "server.pem", base / "server.key")
+            starttls, implicit = (smtp_server(dovecot.lmtp, context, implicit) for implicit in (False, True))
+            where = {
+                "host": HOST,
+                "imap": dovecot.imap,
+                "imaps": dovecot.imaps,
+                "smtp": starttls.port,
+                "smtps": implicit.port,
+                "password": PASSWORD,
+                "ca_file": str(base / "ca.pem"),
+            }
+            print(json.dumps(where), flush=True)
+            sys.stdin.read()
+            starttls.stop()
+            implicit.stop()
+        finally:
+            dovecot.stop()
+
+
+if __name__ == "__main__":
+    main()
