@@ -1,0 +1,82 @@
+//! What nobody asked for just now comes to the topic that its chat lives in, also after a restart.
+
+use nanobot_testkit::telegram::{Incoming, Person, TOKEN};
+use nanobot_testkit::{ModelServer, Reply, TelegramFake};
+use nix::sys::signal::Signal;
+use serde_json::json;
+
+use crate::gateway::Running;
+use crate::support::{Home, assert_says, until};
+
+/// A group with topics.
+const GROUP: i64 = -1005;
+/// The topic that is talked in.
+const TOPIC: i64 = 7;
+
+/// A model that sets a job, works on it and on heartbeats, and fails when it is asked to.
+async fn model() -> ModelServer {
+    let model = ModelServer::answering(|request| {
+        if request.tool_names() == ["heartbeat"] {
+            return Reply::call("heartbeat", &json!({"action": "run", "tasks": "look after the plants"}));
+        }
+        if request.tool_names() == ["evaluate_notification"] {
+            return Reply::call("evaluate_notification", &json!({"should_notify": true}));
+        }
+        let asked = request.last_user_text();
+        let is_answered = request.messages().last().is_some_and(|message| message["role"] == "tool");
+        match asked {
+            asked if asked.contains("[Scheduled task]") => Reply::text("Drink water!"),
+            asked if asked.contains("[Heartbeat]") => Reply::text("The plants are dry."),
+            asked if asked.contains("remind me") && !is_answered => {
+                Reply::call("cron", &json!({"action": "add", "message": "drink", "every_seconds": 2}))
+            }
+            _ => Reply::text("I will."),
+        }
+    });
+    model.await.unwrap()
+}
+
+fn configure(home: &Home, telegram: &TelegramFake, model: &ModelServer, beats: bool) {
+    home.configure(&json!({
+        "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
+        "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
+        "gateway": {"heartbeat": {"enabled": beats, "intervalS": 1}},
+        "channels": {"telegram": {
+            "enabled": true, "token": TOKEN, "apiBase": telegram.api_base(), "allowFrom": ["*"],
+            "groupPolicy": "open", "streaming": false, "reactEmoji": "",
+        }},
+    }));
+}
+
+#[tokio::test]
+async fn jobs_heartbeats_and_answers_to_commands_come_to_the_topic() {
+    let (model, telegram, home) = (model().await, TelegramFake::start().await.unwrap(), Home::new());
+    let ann = Person::new(7, "Ann", "ann_x");
+    let told = |text: &str| telegram.texts_in(GROUP).iter().any(|told| told.contains(text));
+    configure(&home, &telegram, &model, false);
+    let gateway = Running::start(&home).await;
+    telegram.push(Incoming::group(GROUP, &ann, "remind me to drink").in_topic(TOPIC));
+    until("it is answered", async || told("I will.")).await;
+    telegram.push(Incoming::group(GROUP, &ann, "/stop").in_topic(TOPIC));
+    until("the command is answered", async || told("No active task")).await;
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+
+    let session = home.names("workspace/sessions").into_iter().find(|name| name.contains("topic")).unwrap();
+    let log = home.read(&format!("workspace/sessions/{session}"));
+    assert_says(&log, &["\"_place\"", "\"thread\":\"7\"", "\"chat\":\"group\""]);
+
+    home.write("workspace/HEARTBEAT.md", "- Look after the plants\n");
+    configure(&home, &telegram, &model, true);
+    let before = telegram.sent().len();
+    let gateway = Running::start(&home).await;
+    until("the job is done", async || telegram.sent().iter().skip(before).any(|sent| sent.text == "Drink water!"))
+        .await;
+    until("a heartbeat has news", async || told("The plants are dry.")).await;
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+    let elsewhere: Vec<_> =
+        telegram.sent().into_iter().filter(|sent| (sent.chat_id, sent.thread_id) != (GROUP, Some(TOPIC))).collect();
+    assert!(elsewhere.is_empty(), "{elsewhere:?}");
+    assert_eq!(model.violations(), [""; 0]);
+}
