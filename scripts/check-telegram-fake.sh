@@ -8,6 +8,7 @@ venv=.cache/telegram-fake-venv
 if [ ! -x "$venv/bin/python" ]; then
     python3 -m venv "$venv"
 fi
-"$venv/bin/python" -c 'import telegram' 2>/dev/null || "$venv/bin/pip" install --quiet 'python-telegram-bot==22.8'
+"$venv/bin/python" -c 'import telegram, tornado' 2>/dev/null ||
+    "$venv/bin/pip" install --quiet 'python-telegram-bot[webhooks]==22.8'
 $CARGO build --quiet -p nanobot-testkit --example telegram_fake
 exec "$venv/bin/python" scripts/check_telegram_fake.py "${CARGO_TARGET_DIR:-target}/debug/examples/telegram_fake"

@@ -6,14 +6,27 @@ usage: check_telegram_fake.py PATH-TO-THE-EXAMPLE-BINARY
 import asyncio
 import io
 import json
+import socket
 import subprocess
 import sys
 
-from telegram import Bot, BotCommand, InlineKeyboardButton, InlineKeyboardMarkup, ReplyParameters
-from telegram.error import BadRequest, Conflict, InvalidToken, NetworkError, RetryAfter
+from telegram import (
+    Bot,
+    BotCommand,
+    InlineKeyboardButton,
+    InlineKeyboardMarkup,
+    InputMediaDocument,
+    InputMediaPhoto,
+    InputMediaVideo,
+    ReplyParameters,
+)
+from telegram.error import BadRequest, ChatMigrated, Conflict, Forbidden, InvalidToken, NetworkError, RetryAfter
+from telegram.ext import Updater
 
 PERSON = 7
 GROUP = -1001234567890
+OLD_GROUP = -42
+CHANNEL = -1009876543210
 
 
 class Fake:
@@ -117,6 +130,78 @@ async def check_messages(fake, bot):
     assert fake.sent()[0]["deleted"]
 
 
+async def check_albums(fake, bot):
+    before = len(fake.sent())
+    album = [InputMediaPhoto(b"PNG", filename="p.png"), InputMediaVideo(b"MP4", filename="v.mp4")]
+    first, second = await bot.send_media_group(PERSON, album)
+    assert first.media_group_id == second.media_group_id != None
+    assert (first.photo[-1].file_size, second.video.file_name) == (3, "v.mp4")
+    mixed = [InputMediaPhoto(b"PNG"), InputMediaDocument(b"text", filename="d.txt")]
+    await refused(bot.send_media_group(PERSON, mixed), BadRequest, "can't mix")
+    await bot.send_sticker(PERSON, io.BytesIO(b"TGS"))
+    await bot.send_video_note(PERSON, io.BytesIO(b"MP4"))
+    await bot.send_animation(PERSON, io.BytesIO(b"GIF"), filename="a.gif")
+    await refused(bot.send_photo(PERSON, b"0" * (10 * 1024 * 1024 + 1)), BadRequest, "too big for a photo")
+    kinds = [sent["file"]["kind"] for sent in fake.sent()[before:]]
+    assert kinds == ["photo", "video", "sticker", "video_note", "animation"], kinds
+
+
+async def check_people(fake, bot):
+    last = (await bot.get_updates(offset=-1, timeout=0))[0]
+    fake.order(text="", note="MP4")
+    fake.order(text="", sticker="WEBP")
+    fake.order(text="from nobody", chat=GROUP, anonymous=True)
+    fake.order(text="news", chat=CHANNEL, post=True)
+    note, sticker, nobody, post = await bot.get_updates(offset=last.update_id + 1, timeout=0)
+    assert note.message.video_note.length == 240
+    assert (sticker.message.sticker.emoji, sticker.message.sticker.is_animated) == ("\U0001f44d", False)
+    assert (nobody.message.sender_chat.id, nobody.message.from_user.is_bot) == (GROUP, True)
+    assert (post.channel_post.sender_chat.type, post.channel_post.from_user) == ("channel", None)
+
+
+async def check_chats(fake, bot):
+    fake.order(close=5, chat=GROUP)
+    await refused(bot.send_message(GROUP, "x", message_thread_id=5), BadRequest, "TOPIC_CLOSED")
+    fake.order(text="hello", chat=OLD_GROUP)
+    fake.order(migrate=OLD_GROUP, to=GROUP)
+    moved = await refused(bot.send_message(OLD_GROUP, "x"), ChatMigrated, "")
+    assert moved.new_chat_id == GROUP
+    fake.order(block=PERSON)
+    await refused(bot.send_message(PERSON, "x"), Forbidden, "bot was blocked by the user")
+
+
+async def check_webhook(fake, bot):
+    last = (await bot.get_updates(offset=-1, timeout=0))[0]
+    assert await bot.get_updates(offset=last.update_id + 1, timeout=0) == ()
+    await refused(bot.set_webhook("http://bot.test/"), BadRequest, "HTTPS URL must be provided")
+    await refused(bot.set_webhook("https://bot.test:4711/"), BadRequest, "only on ports")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    updates = asyncio.Queue()
+    fake.order(post_to=f"127.0.0.1:{port}")
+    async with Updater(fake.bot(), updates) as updater:
+        await updater.start_webhook(
+            listen="127.0.0.1",
+            port=port,
+            url_path="hook",
+            webhook_url="https://bot.test/hook",
+            secret_token="s3cret-_",
+            max_connections=1,
+            allowed_updates=["message"],
+        )
+        fake.order(text="posted")
+        fake.order(text="posted too")
+        for text in ("posted", "posted too"):
+            assert (await asyncio.wait_for(updates.get(), 30)).message.text == text
+        info = await bot.get_webhook_info()
+        assert (info.url, info.max_connections, info.allowed_updates) == ("https://bot.test/hook", 1, ("message",))
+        await refused(bot.get_updates(timeout=0), Conflict, "webhook is active")
+        await updater.stop()
+    assert await bot.delete_webhook()
+    assert await bot.get_updates(timeout=0) == ()
+
+
 async def check_buttons(fake, bot):
     keyboard = InlineKeyboardMarkup([[InlineKeyboardButton("Yes", callback_data="y")]])
     question = await bot.send_message(PERSON, "really?", reply_markup=keyboard)
@@ -141,7 +226,7 @@ async def check_faults(fake, bot):
 async def main(binary):
     fake = Fake(binary)
     async with fake.bot() as bot:
-        for check in (check_start, check_updates, check_messages, check_buttons, check_faults):
+        for check in (check_start, check_updates, check_messages, check_albums, check_buttons, check_faults, check_people, check_webhook, check_chats):
             await check(fake, bot)
             print("ok", check.__name__)
     fake.close()

@@ -1,10 +1,13 @@
 //! Runs the Telegram fake for clients in other languages.
 //!
 //! Prints its address and token as one line of JSON, then obeys one line of JSON at a time from standard
-//! input and answers each with one: `{"text": …, "chat": …, "topic": …, "reply_to": …, "photo": …}`
-//! pushes a message of a person (id 7), `{"edit": …, "chat": …, "text": …}` edits one,
+//! input and answers each with one: `{"text": …, "chat": …, "topic": …, "reply_to": …, "photo": …,
+//! "note": …, "sticker": …, "anonymous": true, "post": true}` pushes a message of a person (id 7), of an
+//! administrator who stays unknown, or of a channel; `{"edit": …, "chat": …, "text": …}` edits one,
 //! `{"press": …, "chat": …, "data": …}` presses a button, `{"fault": method, "retry_after": …}` scripts
-//! a fault, `{"sent": true}` tells what the bot has sent. It ends with its input.
+//! a fault, `{"post_to": address}` says where the webhook ends, `{"block": chat}`,
+//! `{"migrate": chat, "to": …}` and `{"close": topic, "chat": …}` change a chat, `{"sent": true}` tells
+//! what the bot has sent. It ends with its input.
 #![expect(clippy::print_stdout, reason = "its output is its interface")]
 
 use std::io::{BufRead as _, stdin};
@@ -43,19 +46,56 @@ fn obey(fake: &TelegramFake, order: &Value) -> Value {
         fake.fail_next(method, seconds.map_or_else(Fault::bad_gateway, Fault::RetryAfter));
         return json!({});
     }
-    if let Some(content) = text("text") {
-        let mut incoming = Incoming::group(chat, &person, content);
-        if let Some(topic) = number("topic") {
-            incoming = incoming.in_topic(topic);
-        }
-        if let Some(original) = number("reply_to") {
-            incoming = incoming.replying_to(original);
-        }
-        if let Some(photo) = text("photo") {
-            incoming = incoming.with_file(FileKind::Photo, "p.jpg", "image/jpeg", photo.to_owned());
-        }
-        return pushed(Some(fake.push(incoming)));
+    if let Some(address) = text("post_to").and_then(|address| address.parse().ok()) {
+        fake.post_to(address);
+        return json!({});
     }
+    if let Some(chat) = number("block") {
+        fake.block(chat);
+        return json!({});
+    }
+    if let (Some(chat), Some(to)) = (number("migrate"), number("to")) {
+        fake.migrate(chat, to);
+        return json!({});
+    }
+    if let Some(topic) = number("close") {
+        fake.close_topic(chat, topic);
+        return json!({});
+    }
+    if let Some(content) = text("text") {
+        return pushed(Some(fake.push(incoming(order, chat, &person, content))));
+    }
+    sent(fake)
+}
+
+/// The message that an order describes.
+fn incoming(order: &Value, chat: i64, person: &Person, content: &str) -> Incoming {
+    let number = |key: &str| order.get(key).and_then(Value::as_i64);
+    let text = |key: &str| order.get(key).and_then(Value::as_str);
+    let is = |key: &str| order.get(key).and_then(Value::as_bool).unwrap_or_default();
+    let mut incoming = if is("post") { Incoming::post(chat, content) } else { Incoming::group(chat, person, content) };
+    if is("anonymous") {
+        incoming = incoming.anonymously();
+    }
+    if let Some(topic) = number("topic") {
+        incoming = incoming.in_topic(topic);
+    }
+    if let Some(original) = number("reply_to") {
+        incoming = incoming.replying_to(original);
+    }
+    for (key, kind, name, mime) in [
+        ("photo", FileKind::Photo, "p.jpg", "image/jpeg"),
+        ("note", FileKind::VideoNote, "n.mp4", "video/mp4"),
+        ("sticker", FileKind::Sticker, "s.webp", "image/webp"),
+    ] {
+        if let Some(content) = text(key) {
+            incoming = incoming.with_file(kind, name, mime, content.to_owned());
+        }
+    }
+    incoming
+}
+
+fn sent(fake: &TelegramFake) -> Value {
     let sent = fake.sent().into_iter().map(|sent| {
         let file =
             sent.file.map(|file| json!({"kind": file.kind.field(), "name": file.name, "size": file.bytes.len()}));
