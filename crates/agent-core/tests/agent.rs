@@ -15,6 +15,8 @@ mod disks;
 mod heartbeat;
 #[path = "agent/lanes.rs"]
 mod lanes;
+#[path = "agent/places.rs"]
+mod places;
 #[path = "agent/replays.rs"]
 mod replays;
 #[path = "agent/skills.rs"]
