@@ -94,8 +94,8 @@ impl Connection {
                 Next::GoOn(format!("* CAPABILITY IMAP4rev1 UIDPLUS{idle}\r\n{tag} OK done\r\n"))
             }
             "LOGIN" => {
-                let expected = format!("\"{USER}\" \"{}\"", self.state.read(|state| state.password.clone()));
-                self.is_in = rest == expected;
+                let password = self.state.read(|state| state.password.clone());
+                self.is_in = words(rest) == [USER, &password];
                 let no = "NO [AUTHENTICATIONFAILED] Authentication failed.";
                 Next::GoOn(format!("{tag} {}\r\n", if self.is_in { "OK Logged in." } else { no }))
             }
@@ -126,7 +126,7 @@ impl Connection {
     }
 
     fn select(&mut self, tag: &str, mailbox: &str) -> Next {
-        if mailbox != "\"INBOX\"" {
+        if words(mailbox) != ["INBOX"] {
             return Next::GoOn(format!("{tag} NO [NONEXISTENT] Mailbox doesn't exist\r\n"));
         }
         self.is_selected = true;
@@ -221,6 +221,22 @@ impl Connection {
             }
         }
     }
+}
+
+/// The words of a command, without their quotes.
+fn words(text: &str) -> Vec<String> {
+    let (mut words, mut word, mut quoted) = (Vec::new(), String::new(), false);
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' => quoted = !quoted,
+            '\\' if quoted => word.extend(letters.next()),
+            ' ' if !quoted => words.push(std::mem::take(&mut word)),
+            _ => word.push(letter),
+        }
+    }
+    words.push(word);
+    words
 }
 
 /// The items of an answer to FETCH. `None` when one is not known.
