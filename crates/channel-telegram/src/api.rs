@@ -25,7 +25,7 @@ use crate::{Secret, TelegramConfig};
 
 const CONNECT: Duration = Duration::from_secs(10);
 /// What a file may take longer than another request.
-const FILE_TIME: Duration = Duration::from_secs(90);
+const FILE_TIME: Duration = Duration::from_mins(1);
 
 /// A Bot API server and a token to use it with.
 pub(crate) struct Api {

@@ -124,16 +124,16 @@ impl Attachment {
         if self.size != u32::MAX && u64::from(self.size) > limit {
             return Err(FetchError::TooLarge { limit });
         }
-        let bytes = self.download(api, limit).await?;
+        let bytes = self.download(api, limit, context).await?;
         Ok(context.media.keep(&self.unique_id, &self.name, self.mime.as_deref(), &bytes).await?)
     }
 
     /// Downloads it. What the message waits for is tried a few times, because there is no other way
     /// to the file later.
-    async fn download(&self, api: &Api, limit: u64) -> Result<Vec<u8>, FetchError> {
+    async fn download(&self, api: &Api, limit: u64, context: &ChannelContext) -> Result<Vec<u8>, FetchError> {
         let mut pauses = PAUSES.into_iter();
         loop {
-            let error = match self.download_once(api, limit).await {
+            let error = match self.download_once(api, limit, context).await {
                 Err(FetchError::Call(error)) if error.is_passing() => error,
                 outcome => return outcome,
             };
@@ -146,16 +146,22 @@ impl Attachment {
         }
     }
 
-    async fn download_once(&self, api: &Api, limit: u64) -> Result<Vec<u8>, FetchError> {
+    async fn download_once(&self, api: &Api, limit: u64, context: &ChannelContext) -> Result<Vec<u8>, FetchError> {
         let file: RemoteFile = api.call(&GetFile::new(self.id.clone())).await?;
+        // Files may take long: that they come is a sign of life.
+        context.progress.alive();
         let path = file.file_path.ok_or(FetchError::NoPath)?;
-        Ok(api.download(&path, limit).await?)
+        let bytes = api.download(&path, limit).await?;
+        context.progress.alive();
+        Ok(bytes)
     }
 
     /// What is said in it, if it is speech and somebody writes it down.
     async fn transcribe(&self, media: &MediaRef, context: &ChannelContext) -> Option<String> {
         let transcriber = context.transcriber.as_ref().filter(|_| matches!(self.kind, "voice" | "audio"))?;
-        match transcriber.transcribe(media).await {
+        let written = transcriber.transcribe(media).await;
+        context.progress.alive();
+        match written {
             Ok(words) => Some(words.trim().to_owned()).filter(|words| !words.is_empty()),
             Err(error) => {
                 tracing::warn!(%error, "a recording has no text; it is shown as a file");

@@ -7,6 +7,7 @@
 mod error;
 mod json;
 mod port;
+mod proxy;
 mod reply;
 mod script;
 mod sync;
@@ -33,6 +34,7 @@ pub use mail::MailFake;
 pub use model_server::ModelServer;
 pub use port::ReservedPort;
 pub use provider::ScriptedProvider;
+pub use proxy::Proxy;
 pub use reply::{Gate, Reply, ScriptedCall};
 pub use slack::SlackFake;
 pub use sync::WAIT_LIMIT;

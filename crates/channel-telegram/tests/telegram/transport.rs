@@ -2,13 +2,16 @@
 
 use std::sync::{Arc, Mutex};
 
-use nanobot_channel::{Channel, ChannelFactory as _, DeliveryContext, InboundMessage, RawConfig, SendRecovery, Value};
+use nanobot_channel::{
+    Channel, ChannelError, ChannelFactory as _, DeliveryContext, InboundMessage, RawConfig, SendRecovery, Value,
+};
 use nanobot_channel_telegram::TelegramFactory;
 use nanobot_testkit::http::{Request, Response, Server};
-use nanobot_testkit::telegram::TOKEN;
+use nanobot_testkit::telegram::{Fault, FileKind, Incoming, TOKEN};
+use nanobot_testkit::{Proxy, TelegramFake};
 use serde_json::json;
 
-use crate::support::reply;
+use crate::support::{Running, ann, reply};
 
 /// A server that answers with `answer`, and what it was asked.
 async fn server(answer: impl Fn(&Request) -> Response + Send + Sync + 'static) -> (Server, Arc<Mutex<Vec<Request>>>) {
@@ -40,6 +43,76 @@ async fn a_proxy_of_its_own_comes_before_the_one_of_all() {
     let targets: Vec<_> = asked.lock().unwrap().iter().map(|request| request.target.clone()).collect();
     let target = format!("http://telegram.invalid/base/bot{TOKEN}/SendChatAction");
     assert_eq!(targets, [target.clone(), target]);
+}
+
+#[tokio::test]
+async fn proxies_of_every_kind_lead_to_the_server() {
+    let fake = TelegramFake::start().await.unwrap();
+    let target = fake.server().address();
+    let open = Proxy::start(target).await.unwrap();
+    let closed = Proxy::with_password(target, "ann", "s3cret").await.unwrap();
+    let table = [
+        (format!("http://{}", open.address()), "http://telegram.invalid", Ok("telegram.invalid")),
+        (format!("socks5h://{}", open.address()), "http://telegram.invalid", Ok("telegram.invalid:80")),
+        // Without the h the name is looked up here, so this one is an address.
+        (format!("socks5://{}", open.address()), "http://192.0.2.1:81", Ok("192.0.2.1:81")),
+        (format!("http://ann:s3cret@{}", closed.address()), "http://telegram.invalid", Ok("telegram.invalid")),
+        (format!("socks5h://ann:s3cret@{}", closed.address()), "http://telegram.invalid", Ok("telegram.invalid:80")),
+        (format!("http://ann:wr0ng@{}", closed.address()), "http://telegram.invalid", Err(())),
+        (format!("socks5h://ann:wr0ng@{}", closed.address()), "http://telegram.invalid", Err(())),
+    ];
+    for (proxy, base, expected) in table {
+        let before = (open.asked().len(), closed.asked().len());
+        let channel = create(json!({"token": TOKEN, "apiBase": base, "proxy": proxy}), None);
+        let probed = channel.probe().unwrap().probe().await;
+        let asked: Vec<_> =
+            open.asked().split_off(before.0).into_iter().chain(closed.asked().split_off(before.1)).collect();
+        match expected {
+            Ok(host) => {
+                assert_eq!(probed.unwrap(), "@nanobot_test_bot", "{proxy}");
+                assert_eq!(asked, [host], "{proxy}");
+            }
+            Err(()) => {
+                let error = probed.unwrap_err();
+                let text = format!("{error} {error:?}");
+                assert!(!text.contains("wr0ng") && !text.contains(TOKEN), "{text}");
+                assert!(matches!(error, ChannelError::Unavailable(_)), "{error}");
+                assert!(asked.is_empty(), "{proxy}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn only_so_many_requests_are_under_way_and_others_wait_so_long() {
+    let fake = TelegramFake::start().await.unwrap();
+    let section = json!({"token": TOKEN, "apiBase": fake.api_base(), "connectionPoolSize": 1, "poolTimeout": 0});
+    let channel = create(section, None);
+    fake.fail_next("getMe", Fault::Hang);
+    let hanging = channel.probe().unwrap();
+    let mut first = hanging.probe();
+    tokio::select! {
+        outcome = &mut first => panic!("it hangs: {outcome:?}"),
+        calls = fake.wait_for_calls("getMe", 1) => drop(calls.unwrap()),
+    }
+    let error = channel.probe().unwrap().probe().await.unwrap_err();
+    assert_eq!(error.to_string(), "the platform cannot be reached: all 1 connections are in use");
+    drop(first);
+    assert_eq!(channel.probe().unwrap().probe().await.unwrap(), "@nanobot_test_bot");
+}
+
+#[tokio::test]
+async fn a_server_of_one_s_own_may_have_stored_the_file_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file_1.txt");
+    std::fs::write(&path, "notes").unwrap();
+    let running = Running::start(json!({})).await;
+    let stored = json!({"file_id": "f", "file_unique_id": "u", "file_size": 5, "file_path": path});
+    running.fake.fail_next("getFile", Fault::Result(stored));
+    running.fake.push(Incoming::private(&ann(), "see").with_file(FileKind::Document, "a.txt", "text/plain", "other"));
+    assert_eq!(running.assistant.message(1).await.content, "see\n[file: /media/a.txt]");
+    assert_eq!(running.assistant.seen().kept[0].3, b"notes");
+    running.stop().await;
 }
 
 #[tokio::test]
