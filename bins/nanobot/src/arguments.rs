@@ -60,6 +60,9 @@ pub(crate) enum Command {
     Gateway(GatewayArguments),
     /// Show how things are set up
     Status {
+        /// Ask the model whether it answers: costs a few tokens
+        #[arg(long)]
+        probe: bool,
         /// As JSON, for programs
         #[arg(long)]
         json: bool,

@@ -62,8 +62,9 @@ impl Silence {
 impl Drop for Silence {
     fn drop(&mut self) {
         use nix::sys::termios::{SetArg, tcsetattr};
-        // Best effort: there is nobody to tell.
-        drop(tcsetattr(io::stdin(), SetArg::TCSADRAIN, &self.0));
+        if let Err(error) = tcsetattr(io::stdin(), SetArg::TCSADRAIN, &self.0) {
+            tracing::debug!(%error, "the terminal's mode could not be put back");
+        }
     }
 }
 

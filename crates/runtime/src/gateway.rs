@@ -18,7 +18,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::access::HomeAccess;
 use crate::assistant::Assistant;
-use crate::channels::{Following, make_all, wanted};
+use crate::channels::{Following, LIFECYCLE_NOTICES, LifecycleNotices, Notices, make_all, wanted};
 use crate::cron::{JobRuns, Scheduling};
 use crate::cuts::AgentCuts;
 use crate::health::GatewayHealth;
@@ -61,6 +61,7 @@ pub struct Gateway {
     sessions: Arc<dyn SessionStore>,
     server: HealthServer,
     following: Following,
+    lifecycle: LifecycleNotices,
     media: MediaSettings,
     stickers: Stickers,
     transcriber: Option<Arc<dyn Transcriber>>,
@@ -123,6 +124,7 @@ impl Gateway {
             sessions,
             server,
             following,
+            lifecycle: config.section(&format!("channels.{LIFECYCLE_NOTICES}"))?,
             media,
             transcriber: transcription::transcriber(config)?,
             stickers: Stickers::in_folder(config.workspace()?.join("stickers")),
@@ -193,7 +195,6 @@ impl Gateway {
         restart::tell(&self.data_dir, &*bus).await;
         // Before the channels: what waits for terminals is nobody else's to look after.
         let control = prepare(self.control, parts, cancel.clone()).await;
-        let names = self.following.channels().keys().cloned().collect();
         let manager = ChannelManager::start(&ChannelManagerParts {
             bus: bus.clone(),
             ledger: ledger.clone(),
@@ -211,7 +212,10 @@ impl Gateway {
             tasks.spawn(control.run(end.clone()));
         }
         tasks.spawn(self.keeper.run(end.clone()));
-        let places = Arc::new(SessionPlaces { sessions: self.sessions.clone(), channels: names });
+        let notices = Notices { settings: self.lifecycle, health: health.channels.clone(), bus: bus.clone() };
+        let silenced = cancel.clone();
+        tasks.spawn(async move { silenced.run_until_cancelled(notices.run()).await });
+        let places = Arc::new(SessionPlaces { sessions: self.sessions.clone(), channels: health.channels.clone() });
         tasks.spawn(self.heartbeat.service(bus.clone(), ledger.clone(), places).run(cancel.clone()));
         let runs =
             Arc::new(JobRuns { agent: self.assistant.agent.clone(), sessions: self.sessions, ledger: ledger.clone() });

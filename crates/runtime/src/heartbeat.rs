@@ -1,12 +1,11 @@
 //! The periodic check of `HEARTBEAT.md`, as the configuration has it.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use nanobot_agent_core::{Judge, SessionPlace};
 use nanobot_bus::{Bus, Ledger};
-use nanobot_channel::ChannelName;
+use nanobot_channels::{Health, HealthState};
 use nanobot_config::Config;
 use nanobot_heartbeat::{Decider, Evaluator, HeartbeatParts, HeartbeatService, HeartbeatSettings, Place, Places};
 use nanobot_provider::ProviderRouter;
@@ -67,8 +66,8 @@ impl Judge for HeartbeatJudge {
 #[derive(Debug)]
 pub(crate) struct SessionPlaces {
     pub(crate) sessions: Arc<dyn SessionStore>,
-    /// The channels that run.
-    pub(crate) channels: BTreeSet<ChannelName>,
+    /// Which channels can be written to.
+    pub(crate) channels: Health,
 }
 
 #[async_trait]
@@ -83,6 +82,10 @@ impl Places for SessionPlaces {
 impl SessionPlaces {
     fn place(&self, session: &SessionInfo) -> Option<Place> {
         let SessionPlace { channel, chat_id, delivery, chat } = SessionPlace::of(&session.key, &session.metadata)?;
-        self.channels.contains(&channel).then_some(Place { channel, chat_id, delivery, chat })
+        let is_usable = match self.channels.snapshot().get(&channel) {
+            None | Some(HealthState::Failed { .. }) => false,
+            Some(HealthState::Starting | HealthState::Running | HealthState::Degraded { .. }) => true,
+        };
+        is_usable.then_some(Place { channel, chat_id, delivery, chat })
     }
 }

@@ -3,13 +3,18 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use chrono::DateTime;
 use nanobot_bus::LedgerFilter;
 use nanobot_config::Config;
 use nanobot_control::{About, ControlClient};
+use nanobot_cron::Jobs;
+use nanobot_heartbeat::HeartbeatSettings;
 use nanobot_tools::ToolsConfig;
 use serde::Serialize;
 
 use crate::channels::reports;
+use crate::cron::Scheduling;
+use crate::doctor::models::answers;
 use crate::keeping::size_of;
 use crate::{ChannelReport, Inbox, RuntimeError, control_socket, model, session_store};
 
@@ -63,6 +68,18 @@ pub struct MessageCounts {
     pub failed: usize,
 }
 
+/// What is done without being asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Schedule {
+    /// Jobs that are not paused; `None` when the file of jobs cannot be read.
+    pub jobs: Option<usize>,
+    /// When the next one is due, as the clock shows it where the assistant lives.
+    pub next: Option<String>,
+    /// Seconds from one look at `HEARTBEAT.md` to the next; `None` where nobody looks.
+    pub heartbeat_s: Option<u64>,
+}
+
 /// What a home takes on disk, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -86,6 +103,8 @@ pub struct Status {
     pub workspace: Place,
     /// Who would answer, as far as the configuration says.
     pub model: String,
+    /// Whether that model answers; `None` when it was not asked.
+    pub model_answers: Option<String>,
     /// The gateway that answers on the home's socket.
     pub gateway: Option<GatewayStatus>,
     /// Providers with something set.
@@ -96,6 +115,8 @@ pub struct Status {
     pub sessions: usize,
     /// Messages; `None` when the ledger does not answer.
     pub messages: Option<MessageCounts>,
+    /// What is done without being asked, while a gateway runs.
+    pub schedule: Schedule,
     /// What it takes on disk.
     pub storage: Storage,
     /// What is less safe than it could be.
@@ -103,11 +124,11 @@ pub struct Status {
 }
 
 impl Status {
-    /// Looks at a home.
+    /// Looks at a home; with `probe` the model is asked a question of a few tokens.
     ///
     /// # Errors
     /// [`RuntimeError::Config`].
-    pub async fn of(config: &Config) -> Result<Self, RuntimeError> {
+    pub async fn of(config: &Config, probe: bool) -> Result<Self, RuntimeError> {
         let workspace = config.workspace()?;
         let config_file = config.paths().config_file.clone();
         let sessions = session_store(config)?.list().await.map(|list| list.len()).unwrap_or_default();
@@ -122,11 +143,13 @@ impl Status {
             config: Place { exists: config_file.exists(), path: config_file },
             workspace: Place { exists: workspace.exists(), path: workspace },
             model: model::describe(config)?,
+            model_answers: if probe { Some(answers(config).await?) } else { None },
             gateway: gateway.as_ref().map(GatewayStatus::of),
             providers: model::providers(config)?,
             channels: reports(config, gateway.as_ref(), false).await?,
             sessions,
             messages: count(config).await,
+            schedule: schedule(config)?,
             storage: storage(config),
             warnings,
         })
@@ -148,6 +171,19 @@ async fn count(config: &Config) -> Option<MessageCounts> {
     counted.await.map_err(|error| tracing::debug!(%error, "the ledger does not answer")).ok()
 }
 
+fn schedule(config: &Config) -> Result<Schedule, RuntimeError> {
+    let heartbeat: HeartbeatSettings = config.section("gateway.heartbeat")?;
+    let scheduling = Scheduling::of(config)?;
+    let jobs = scheduling.store.read().ok();
+    let due = jobs.iter().flat_map(Jobs::iter).filter(|job| job.enabled).filter_map(|job| job.state.next_run_at_ms);
+    let next = due.min().and_then(DateTime::from_timestamp_millis);
+    Ok(Schedule {
+        jobs: jobs.as_ref().map(|jobs| jobs.iter().filter(|job| job.enabled).count()),
+        next: next.map(|at| at.with_timezone(&scheduling.zone).format("%Y-%m-%d %H:%M %Z").to_string()),
+        heartbeat_s: heartbeat.enabled.then_some(heartbeat.interval_s),
+    })
+}
+
 fn storage(config: &Config) -> Storage {
     let paths = config.paths();
     let file = |suffix: &str| {
@@ -156,6 +192,15 @@ fn storage(config: &Config) -> Storage {
         std::fs::metadata(path).map_or(0, |metadata| metadata.len())
     };
     Storage { state_db: file("") + file("-wal"), media: size_of(&paths.media), logs: size_of(&paths.logs) }
+}
+
+/// A time between two events for people.
+fn interval(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        _ => format!("{} h", seconds / 3600),
+    }
 }
 
 /// Bytes for people.
@@ -177,6 +222,9 @@ impl fmt::Display for Status {
         writeln!(f, "Config: {} {}", self.config.path.display(), mark(self.config.exists))?;
         writeln!(f, "Workspace: {} {}", self.workspace.path.display(), mark(self.workspace.exists))?;
         writeln!(f, "Model: {}", self.model)?;
+        if let Some(answers) = &self.model_answers {
+            writeln!(f, "  asked just now: {answers}")?;
+        }
         match &self.gateway {
             Some(GatewayStatus { pid, version, model }) => {
                 writeln!(f, "Gateway: running (pid {pid}, version {version}), answering with {model}")?;
@@ -195,6 +243,16 @@ impl fmt::Display for Status {
                 writeln!(f, "Messages: {pending} pending, {uncertain} uncertain, {failed} failed")?;
             }
             None => writeln!(f, "Messages: unknown (the ledger does not answer)")?,
+        }
+        let Schedule { jobs, next, heartbeat_s } = &self.schedule;
+        match (jobs, next) {
+            (None, _) => writeln!(f, "Jobs: unknown (`nanobot doctor` says why)")?,
+            (Some(jobs), None) => writeln!(f, "Jobs: {jobs}")?,
+            (Some(jobs), Some(next)) => writeln!(f, "Jobs: {jobs}, the next at {next}")?,
+        }
+        match heartbeat_s {
+            Some(seconds) => writeln!(f, "Heartbeat: every {}", interval(*seconds))?,
+            None => writeln!(f, "Heartbeat: off")?,
         }
         let Storage { state_db, media, logs } = self.storage;
         write!(f, "On disk: state {}, media {}, logs {}", amount(state_db), amount(media), amount(logs))?;

@@ -1,4 +1,4 @@
-//! `nanobot status`: how things are set up, without asking any model.
+//! `nanobot status`: how things are set up. No model is asked unless that is wanted.
 
 use std::process::ExitCode;
 
@@ -12,9 +12,10 @@ use crate::output;
 ///
 /// # Errors
 /// When the configuration cannot be used.
-pub(crate) fn status(options: &LoadOptions, json: bool) -> Result<ExitCode, Failure> {
+pub(crate) fn status(options: &LoadOptions, probe: bool, json: bool) -> Result<ExitCode, Failure> {
     let config = load(options)?;
-    let status = block_on(async { Ok(Status::of(&config).await?) })?;
+    nanobot_runtime::install_tls();
+    let status = block_on(async { Ok(Status::of(&config, probe).await?) })?;
     if json {
         output::line(&serde_json::to_string_pretty(&status).map_err(std::io::Error::from)?)?;
     } else {

@@ -17,10 +17,13 @@ mod conversation;
 mod cron;
 #[cfg(unix)]
 mod cuts;
+#[cfg(unix)]
+mod day;
 mod doctor;
 mod faults;
 #[cfg(unix)]
 mod gateway;
+mod heartbeat;
 mod import;
 #[cfg(unix)]
 mod lifecycle;

@@ -115,7 +115,7 @@ async fn a_stranger_is_let_in_by_a_code_and_kept_out_again() {
     let (rest, ended) = gateway.end().await;
     assert_eq!(ended, Some(0), "{rest}");
     let log = world.home.read("logs/gateway.log");
-    assert_says(&log, &["a stranger was not let in"]);
+    assert_says(&log, &["somebody was not let in"]);
     assert!(!log.contains(&first) && !log.contains(&second), "a code in the log: {log}");
 }
 
@@ -133,7 +133,7 @@ async fn the_lists_of_the_configuration_work_while_a_gateway_runs() {
     // A terminal is its owner's, and an approval adds to the list.
     assert_says(
         &world.run(&["agent", "-m", "/pairing revoke telegram 7"]).await,
-        &["The configuration of telegram lets 7 in"],
+        &["The configuration of telegram lets `7` in"],
     );
     assert_says(&world.ask(&ann, "/pairing").await, &["Waiting: nobody", "Approved: nobody"]);
     gateway.signal(Signal::SIGTERM);

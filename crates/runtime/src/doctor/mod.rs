@@ -9,7 +9,7 @@ mod configuration;
 mod gateway;
 mod home;
 mod machine;
-mod models;
+pub(crate) mod models;
 mod workspace;
 
 use std::fmt;

@@ -8,8 +8,9 @@ use nanobot_types::{ChatMessage, FinishReason, ModelId, TraceId, Transcript};
 use tokio_util::sync::CancellationToken;
 
 use super::{Chart, Severity};
+use crate::RuntimeError;
 use crate::error::chain;
-use crate::model::{self, ModelSource};
+use crate::model::{self, ModelChoice, ModelSource};
 use crate::settings::AgentDefaults;
 
 pub(super) async fn examine(chart: &mut Chart, config: &Config) {
@@ -41,8 +42,27 @@ pub(super) async fn examine(chart: &mut Chart, config: &Config) {
     }
 }
 
-/// One question of a few tokens.
-async fn probe(chart: &mut Chart, config: &Config, defaults: &AgentDefaults, choice: &model::ModelChoice) {
+async fn probe(chart: &mut Chart, config: &Config, defaults: &AgentDefaults, choice: &ModelChoice) {
+    match ask(config, defaults, choice).await {
+        Ok(()) => chart.good("model.answers", format!("{choice} answers")),
+        Err(why) => {
+            let remedy = "Check the key, the address and the name of the model with the vendor.";
+            chart.fault("model.answers", format!("{choice} does not answer: {why}"), remedy);
+        }
+    }
+}
+
+/// Whether the configured model answers a question of a few tokens, as a sentence.
+pub(crate) async fn answers(config: &Config) -> Result<String, RuntimeError> {
+    let choice = model::choose_for_gateway(config).await?;
+    let defaults: AgentDefaults = config.section("agents.defaults")?;
+    Ok(match ask(config, &defaults, &choice).await {
+        Ok(()) => "it answers".to_owned(),
+        Err(why) => format!("it does not answer: {why}"),
+    })
+}
+
+async fn ask(config: &Config, defaults: &AgentDefaults, choice: &ModelChoice) -> Result<(), String> {
     let request = ChatRequest {
         model: ModelId::from(""),
         system: "Answer with one word.".into(),
@@ -56,10 +76,8 @@ async fn probe(chart: &mut Chart, config: &Config, defaults: &AgentDefaults, cho
     let response = model::router(config, defaults, choice).chat_with_failover(request, &context).await;
     match response.finish_reason {
         FinishReason::Error | FinishReason::ContextOverflow => {
-            let why = response.content.unwrap_or_else(|| "it did not answer".to_owned());
-            let remedy = "Check the key, the address and the name of the model with the vendor.";
-            chart.fault("model.answers", format!("{choice} does not answer: {why}"), remedy);
+            Err(response.content.unwrap_or_else(|| "it said nothing".to_owned()))
         }
-        _ => chart.good("model.answers", format!("{choice} answers")),
+        _ => Ok(()),
     }
 }
