@@ -81,15 +81,26 @@ impl Doorkeeper {
             Ok(Err(error)) => Box::new(error),
             Err(error) => Box::new(error),
         };
-        if !self.has_complained.swap(true, Ordering::Relaxed) {
+        if self.has_to_complain() {
             let error: &dyn std::error::Error = &*error;
             tracing::error!(channel = %self.channel, error, "nobody is let in by pairing until its file can be used");
         }
         AccessDecision::Denied
     }
 
+    /// Whether this is the first of several troubles of the same kind.
+    fn has_to_complain(&self) -> bool {
+        !self.has_complained.swap(true, Ordering::Relaxed)
+    }
+
     fn decide(&self, sender: &SenderId, asked: Option<Asked>) -> AccessDecision {
-        self.has_complained.store(false, Ordering::Relaxed);
+        if asked == Some(Asked::Full) {
+            if self.has_to_complain() {
+                tracing::warn!(channel = %self.channel, "too many strangers wait for approval; more are not told anything");
+            }
+        } else {
+            self.has_complained.store(false, Ordering::Relaxed);
+        }
         match asked {
             Some(Asked::Approved) => AccessDecision::Allowed,
             Some(Asked::Code(code)) if self.may_tell(sender, &code) => AccessDecision::Ask(told(&code)),
@@ -110,11 +121,11 @@ impl Doorkeeper {
         true
     }
 
-    /// Names a stranger in the log once, with the id that a list would need.
+    /// Names somebody in the log once, with the id that a list would need.
     fn note(&self, sender: &SenderId, chat: &ChatId) {
         let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
         if strangers.len() < STRANGERS && strangers.insert(sender.clone()) {
-            tracing::info!(channel = %self.channel, %sender, %chat, "a stranger was not let in");
+            tracing::info!(channel = %self.channel, %sender, %chat, "somebody was not let in");
         }
     }
 }

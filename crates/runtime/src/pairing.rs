@@ -13,10 +13,11 @@ use nanobot_types::{ChatKind, CommandInfo, InboundMessage};
 
 use crate::RuntimeError;
 use crate::access::{HomeAccess, Revoked};
-use crate::error::chain;
 
 const USAGE: &str = "/pairing lists who waits and who was approved; /pairing approve CODE lets somebody in; \
                      /pairing deny CODE does not; /pairing revoke ID takes it back.";
+
+const FAILED: &str = "That went wrong; the log says why.";
 
 /// What people are told about the command.
 pub(crate) const INFO: CommandInfo = CommandInfo {
@@ -46,7 +47,7 @@ impl Command for PairingCommand {
         let (access, message) = (self.access.clone(), context.message.clone());
         let arguments = context.arguments.to_owned();
         let answer = tokio::task::spawn_blocking(move || answer(&access, &message, &arguments)).await;
-        Ok(answer.unwrap_or_else(|_| "That went wrong; the log says why.".to_owned()).into())
+        Ok(answer.unwrap_or_else(|_| FAILED.to_owned()).into())
     }
 }
 
@@ -62,7 +63,7 @@ fn answer(access: &HomeAccess, message: &InboundMessage, arguments: &str) -> Str
             Ok(false) => {
                 return "Only people who were approved, or are named in allowFrom, may do that.".to_owned();
             }
-            Err(error) => return chain(&error),
+            Err(error) => return failed(&error),
         }
     }
     match act(access, only, arguments) {
@@ -72,8 +73,15 @@ fn answer(access: &HomeAccess, message: &InboundMessage, arguments: &str) -> Str
              /pairing lists those who wait."
                 .to_owned()
         }
-        Err(error) => chain(&error),
+        Err(error) => failed(&error),
     }
+}
+
+/// A chat is no place for the paths of files.
+fn failed(error: &RuntimeError) -> String {
+    let error: &dyn std::error::Error = error;
+    tracing::error!(error, "/pairing failed");
+    FAILED.to_owned()
 }
 
 fn act(access: &HomeAccess, only: Option<&ChannelName>, arguments: &str) -> Result<String, RuntimeError> {
@@ -84,7 +92,7 @@ fn act(access: &HomeAccess, only: Option<&ChannelName>, arguments: &str) -> Resu
         (["approve", code @ ..], _) if !code.is_empty() => {
             let person = store.approve(&code.concat(), only, now)?;
             tracing::info!(channel = %person.channel, sender = %person.sender, "somebody was approved in a chat");
-            let Person { channel, sender } = &person;
+            let (channel, sender) = (&person.channel, literal(person.sender.as_str()));
             match access.is_let_in(&person, true) {
                 Ok(Some(false)) => format!(
                     "{sender} is approved on {channel}, but the configuration of that channel still keeps them out."
@@ -94,7 +102,7 @@ fn act(access: &HomeAccess, only: Option<&ChannelName>, arguments: &str) -> Resu
         }
         (["deny", code @ ..], _) if !code.is_empty() => {
             let Person { channel, sender } = store.deny(&code.concat(), only, now)?;
-            format!("{sender} on {channel} is not let in.")
+            format!("{} on {channel} is not let in.", literal(sender.as_str()))
         }
         (["revoke", id], Some(channel)) => revoke(access, channel, id)?,
         (["revoke", channel, id], None) => revoke(access, &ChannelName::from(*channel), id)?,
@@ -107,6 +115,7 @@ fn act(access: &HomeAccess, only: Option<&ChannelName>, arguments: &str) -> Resu
 fn revoke(access: &HomeAccess, channel: &ChannelName, id: &str) -> Result<String, RuntimeError> {
     let revoked = access.revoke(&Person { channel: channel.clone(), sender: id.into() })?;
     tracing::info!(%channel, sender = id, ?revoked, "an approval was to be taken back in a chat");
+    let id = literal(id);
     Ok(match revoked {
         Revoked::Done => format!("{id} is not let in on {channel} any more."),
         Revoked::StillLetIn => format!("The configuration of {channel} lets {id} in, so they still are."),
@@ -114,14 +123,19 @@ fn revoke(access: &HomeAccess, channel: &ChannelName, id: &str) -> Result<String
     })
 }
 
+/// An id that is shown as it is, whatever markup its owner chose as a name.
+fn literal(id: &str) -> String {
+    format!("`{}`", id.chars().filter(|c| !c.is_control() && *c != '`').collect::<String>())
+}
+
 fn listed(pairings: &Pairings, only: Option<&ChannelName>) -> String {
     let is_meant = |person: &Person| only.is_none_or(|channel| person.channel == *channel);
     let waiting = pairings.pending.iter().filter(|pending| is_meant(&pending.person)).map(|pending| {
         let Person { channel, sender } = &pending.person;
-        format!("· {} · {channel} · {sender}", pending.code)
+        format!("· `{}` · {channel} · {}", pending.code, literal(sender.as_str()))
     });
     let approved = pairings.approved.iter().filter(|person| is_meant(person));
-    let approved = approved.map(|Person { channel, sender }| format!("· {channel} · {sender}"));
+    let approved = approved.map(|person| format!("· {} · {}", person.channel, literal(person.sender.as_str())));
     let (waiting, approved): (Vec<_>, Vec<_>) = (waiting.collect(), approved.collect());
     let block = |title: &str, lines: &[String]| match lines {
         [] => format!("{title}: nobody"),
