@@ -1,0 +1,249 @@
+//! What `nanobot channels` and the health endpoint say while a platform fails in every way, and what
+//! happens to channels when their configuration changes under a running gateway.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use nanobot_testkit::telegram::{Incoming, Person, TOKEN};
+use nanobot_testkit::{ModelServer, Reply, TelegramFake};
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use crate::gateway::Running;
+use crate::support::{Home, assert_says, until};
+
+fn ann() -> Person {
+    Person::new(7, "Ann", "ann")
+}
+
+/// A platform, a model, and homes that use them.
+struct World {
+    telegram: TelegramFake,
+    model: ModelServer,
+}
+
+impl World {
+    async fn new() -> Self {
+        let model = ModelServer::answering(|request| Reply::text(format!("I read: {}", request.last_user_text())));
+        Self { telegram: TelegramFake::start().await.unwrap(), model: model.await.unwrap() }
+    }
+
+    /// The channel's section with these keys besides the usual ones.
+    fn section(&self, keys: &Value) -> Value {
+        let mut section = json!({
+            "enabled": true, "token": TOKEN, "apiBase": self.telegram.api_base(), "allowFrom": ["*"],
+            "streaming": false, "reactEmoji": "", "pollTimeout": 1, "requestTimeout": 5, "aliveWithinS": 4,
+        });
+        section.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
+        section
+    }
+
+    fn config(&self, channels: &Value) -> Value {
+        json!({
+            "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
+            "providers": {"custom": {"apiKey": "test-key", "apiBase": self.model.base_url()}},
+            "channels": channels,
+        })
+    }
+
+    fn home(&self, channels: &Value) -> Home {
+        let home = Home::new();
+        home.configure(&self.config(channels));
+        home
+    }
+
+    /// Says something and waits for the answer.
+    async fn ask(&self, text: &str) {
+        self.telegram.push(Incoming::private(&ann(), text));
+        let answer = format!("I read: {text}");
+        let answered = || self.telegram.texts_in(ann().id).iter().filter(|text| text.starts_with(&answer)).count();
+        until("the message is answered", async || answered() > 0).await;
+        assert_eq!(answered(), 1, "{text}");
+    }
+}
+
+/// What `channels status --json` says of a channel.
+async fn report(home: &Home, name: &str) -> Value {
+    let run = home.run(&["channels", "status", "--json"]).await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let reports: Value = serde_json::from_str(&run.stdout).unwrap();
+    reports.as_array().unwrap().iter().find(|report| report["name"] == name).cloned().unwrap_or_default()
+}
+
+/// Waits until a channel is said to be like this, and why.
+async fn is_said_to_be(home: &Home, name: &str, state: &str, why: &str) {
+    until(&format!("{name} is {state} because of {why:?}"), async || {
+        let report = report(home, name).await;
+        report["state"] == state && report["why"].as_str().unwrap_or_default().contains(why)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_status_is_true_through_outages_stalls_and_a_revoked_token() {
+    let world = World::new().await;
+    let home = world.home(&json!({
+        "telegram": world.section(&json!({})), "websocket": {"enabled": false}, "pigeons": {"enabled": true},
+    }));
+    is_said_to_be(&home, "telegram", "stopped", "").await;
+    is_said_to_be(&home, "websocket", "off", "").await;
+    is_said_to_be(&home, "pigeons", "failed", "no channel of kind `pigeons`").await;
+    let gateway = Running::start(&home).await;
+    is_said_to_be(&home, "telegram", "running", "").await;
+    is_said_to_be(&home, "pigeons", "failed", "no channel of kind `pigeons`").await;
+    world.ask("before").await;
+
+    world.telegram.server().go_down().await.unwrap();
+    is_said_to_be(&home, "telegram", "degraded", "the platform cannot be reached").await;
+    let since = report(&home, "telegram").await["since"].clone();
+    assert!(since.is_string(), "{since}");
+    assert_says(&home.run(&["status"]).await.stdout, &["Channel telegram: degraded since ", "Channel websocket: off"]);
+    let probed = home.run(&["channels", "status", "--probe"]).await;
+    assert_eq!(probed.code, 1, "{}", probed.stdout);
+    assert_says(&probed.stdout, &["telegram: degraded", "its platform does not accept it: the platform cannot be"]);
+    world.telegram.server().come_back().await.unwrap();
+    is_said_to_be(&home, "telegram", "running", "").await;
+    world.ask("after the outage").await;
+
+    // It takes connections and answers nothing.
+    world.telegram.server().stall();
+    is_said_to_be(&home, "telegram", "degraded", "").await;
+    world.telegram.server().recover();
+    is_said_to_be(&home, "telegram", "running", "").await;
+    world.ask("after the silence").await;
+
+    world.telegram.revoke_token();
+    is_said_to_be(&home, "telegram", "failed", "the platform refuses the credentials").await;
+    assert_says(&gateway.health().await, &["503", "\"failed\"", "refuses the credentials"]);
+    // Nothing is tried until it is given another one, or an hour has passed.
+    world.telegram.restore_token();
+    let calls = world.telegram.calls().len();
+    is_said_to_be(&home, "telegram", "failed", "").await;
+    assert_eq!(world.telegram.calls().len(), calls);
+    home.configure(&world.config(&json!({"telegram": world.section(&json!({"pollTimeout": 2}))})));
+    is_said_to_be(&home, "telegram", "running", "").await;
+    world.ask("after the repair").await;
+    assert_says(&gateway.health().await, &["200 OK", "\"running\""]);
+    let log = home.read("logs/gateway.log");
+    assert_eq!(log.matches("the channel cannot run until somebody repairs this").count(), 1, "{log}");
+    assert!(!log.contains(TOKEN), "{log}");
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+}
+
+#[tokio::test]
+async fn a_login_switches_a_channel_on_under_a_running_gateway() {
+    let world = World::new().await;
+    let mut section = world.section(&json!({"enabled": false, "unheardOf": {"kept": 1}}));
+    section.as_object_mut().unwrap().remove("token");
+    let home = world.home(&json!({"telegram": section}));
+    let gateway = Running::start(&home).await;
+    is_said_to_be(&home, "telegram", "off", "").await;
+
+    let before = home.read("config.json");
+    let wrong = home.run_with_input(&["channels", "login", "telegram"], b"1:wrong\n").await;
+    assert_eq!(wrong.code, 1, "{}", wrong.stdout);
+    assert_says(&wrong.stderr, &["token: the bot's token", "@BotFather", "nothing was written", "refuses", "try:"]);
+    let nothing = home.run_with_input(&["channels", "login", "telegram"], b"").await;
+    assert_eq!(nothing.code, 2, "{}", nothing.stdout);
+    assert_says(&nothing.stderr, &["channels.telegram.token is needed"]);
+    assert_eq!(home.read("config.json"), before);
+
+    let given = format!("{TOKEN}\n");
+    let right = home.run_with_input(&["channels", "login", "telegram"], given.as_bytes()).await;
+    assert_eq!(right.code, 0, "{}", right.stderr);
+    assert_says(&right.stdout, &["The platform answers: ", "nanobot_test_bot", "channel telegram is on"]);
+    assert!(!(right.stdout + &right.stderr).contains(TOKEN));
+    let written: Value = serde_json::from_str(&home.read("config.json")).unwrap();
+    let mut expected = world.config(&json!({"telegram": section}));
+    expected["channels"]["telegram"]["enabled"] = json!(true);
+    expected["channels"]["telegram"]["token"] = json!(TOKEN);
+    assert_eq!(written, expected);
+    let mode = std::fs::metadata(home.path().join("config.json")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    is_said_to_be(&home, "telegram", "running", "").await;
+    world.ask("hello").await;
+
+    // Half a file changes nothing, and a whole one takes the channel away.
+    home.write("config.json", "{\"channels\": {");
+    until("it was read", async || home.read("logs/gateway.log").contains("the changed configuration cannot be used"))
+        .await;
+    world.ask("still there?").await;
+    home.configure(&world.config(&json!({"telegram": world.section(&json!({"enabled": false}))})));
+    is_said_to_be(&home, "telegram", "off", "").await;
+    until("nobody polls", async || home.read("logs/gateway.log").contains("is not enabled any more")).await;
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+}
+
+#[tokio::test]
+async fn a_test_message_goes_the_way_of_replies() {
+    let world = World::new().await;
+    let home = world.home(&json!({"telegram": world.section(&json!({}))}));
+    // The bot can only write to whom it knows.
+    world.telegram.push(Incoming::private(&ann(), "/start"));
+    let asked = home.run(&["channels", "test", "telegram"]).await;
+    assert_eq!(asked.code, 0, "{}", asked.stderr);
+    assert_says(&asked.stdout, &["The platform answers: ", "nanobot_test_bot", "--to CHAT"]);
+    let sent = home.run(&["channels", "test", "telegram", "--to", "7"]).await;
+    assert_eq!((sent.code, sent.stdout.lines().last()), (0, Some("Sent to 7.")), "{}", sent.stderr);
+    let lost = home.run(&["channels", "test", "telegram", "--to", "-99"]).await;
+    assert_eq!(lost.code, 1);
+    assert_says(&lost.stderr, &["the message to -99 was not sent", "chat not found"]);
+    let unknown = home.run(&["channels", "test", "fax"]).await;
+    assert_eq!(unknown.code, 2);
+    assert_says(&unknown.stderr, &["no channel called `fax` is configured; there are: telegram", "try:"]);
+
+    let gateway = Running::start(&home).await;
+    is_said_to_be(&home, "telegram", "running", "").await;
+    let sent = home.run(&["channels", "test", "telegram", "--to", "7"]).await;
+    let by_gateway = (0, Some("Sent to 7 by the gateway."));
+    assert_eq!((sent.code, sent.stdout.lines().last()), by_gateway, "{}", sent.stderr);
+    let lost = home.run(&["channels", "test", "telegram", "--to", "-99"]).await;
+    assert_eq!(lost.code, 1);
+    assert_says(&lost.stderr, &["the message to -99 was not sent", "chat not found"]);
+    let tests = world.telegram.texts_in(ann().id);
+    let tests = tests.iter().filter(|text| *text == "This is a test message of nanobot. It arrived.");
+    assert_eq!(tests.count(), 2, "both arrived, without the signs of their markup");
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+}
+
+#[tokio::test]
+async fn one_token_has_one_receiver() {
+    let world = World::new().await;
+    let here = world.home(&json!({
+        "telegram": world.section(&json!({})), "zweitens": world.section(&json!({"kind": "telegram"})),
+    }));
+    let first = Running::start(&here).await;
+    is_said_to_be(&here, "telegram", "running", "").await;
+    is_said_to_be(&here, "zweitens", "failed", "channels.telegram receives with the same telegram credentials").await;
+
+    // Another home of the same person on this computer waits for its turn.
+    let there = here.path().join("there/config.json");
+    std::fs::create_dir_all(there.parent().unwrap()).unwrap();
+    let config = world.config(&json!({"telegram": world.section(&json!({}))}));
+    std::fs::write(&there, config.to_string()).unwrap();
+    let there = there.to_string_lossy().into_owned();
+    let second = Running::start_with(&here, &["--config", &there]).await;
+    let said = async || here.run(&["channels", "status", "--config", &there]).await.stdout;
+    until("the second one waits", async || said().await.contains("another gateway on this computer receives")).await;
+    assert_eq!(world.telegram.conflicts(), 0, "the platform saw one of them alone");
+    first.signal(Signal::SIGTERM);
+    assert_eq!(first.end().await.1, Some(0));
+    until("the second one has taken over", async || said().await.contains("telegram: running")).await;
+    world.ask("to whom?").await;
+
+    // One of somebody else's is known to the platform alone, which ends one of the two.
+    let elsewhere = world.home(&json!({"telegram": world.section(&json!({}))}));
+    let third = Running::start(&elsewhere).await;
+    let conflict = "degraded since";
+    until("one of the two gives way", async || {
+        let both = said().await + &elsewhere.run(&["channels", "status"]).await.stdout;
+        both.contains(conflict) && both.contains("somebody else receives with these credentials")
+    })
+    .await;
+    for gateway in [second, third] {
+        gateway.signal(Signal::SIGTERM);
+        assert_eq!(gateway.end().await.1, Some(0));
+    }
+}
