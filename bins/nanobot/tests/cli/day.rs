@@ -1,0 +1,61 @@
+//! A day with outages on every platform: whatever goes wrong, every message that a platform handed
+//! over is answered once, or it is visible that nobody knows.
+//!
+//! Decision: a script made of a seed says who writes what while what is broken; nothing is asserted
+//! about time. An hour goes on when the chats that nothing is wrong with have their answers, and the
+//! day is over when everything is. Drafts are off: what a killed program was writing stays where it
+//! was shown, and would look like an answer.
+
+mod friend;
+mod judge;
+mod script;
+mod world;
+
+use judge::Judge;
+use script::{Hour, Trouble};
+use world::World;
+
+/// Makes the script, unless [`OTHER_SEED`] names another one.
+const SEED: u64 = 20_261_122;
+/// The variable that names another number, for another day.
+const OTHER_SEED: &str = "NANOBOT_DAY_SEED";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_day_with_outages_ends_with_every_message_answered_once_or_visibly_uncertain() {
+    let seed = std::env::var(OTHER_SEED).map_or(SEED, |seed| seed.parse().expect("a seed is a number"));
+    let mut world = World::open().await;
+    let mut judge = Judge::default();
+    world.begin().await;
+    world.set_reminders(&mut judge).await;
+    for hour in script::day(seed) {
+        live(&mut world, &mut judge, &hour).await;
+    }
+    world.finish(&judge).await;
+    let ledger = world.ledger().await;
+    judge.verdict(&world, &ledger);
+    world.end().await;
+}
+
+/// An hour: something breaks, people write, what is well answers, what is broken is mended.
+async fn live(world: &mut World, judge: &mut Judge, hour: &Hour) {
+    // Shown when the test fails.
+    println!("{hour:?}");
+    if hour.troubles.contains(&Trouble::TelegramRevoked) {
+        // What is sent while the platform knows nobody fails for good, and should.
+        world.answered(judge, |_| true).await;
+    }
+    for trouble in &hour.troubles {
+        world.begin_trouble(*trouble);
+        world.begin_outage(*trouble).await;
+    }
+    for message in &hour.messages {
+        world.say(judge, *message);
+    }
+    world.answered(judge, |place| hour.troubles.iter().all(|trouble| !trouble.is_about(place))).await;
+    // A gateway is killed when the platforms are well again, so that Discord keeps its session.
+    for is_last in [false, true] {
+        for trouble in hour.troubles.iter().filter(|trouble| trouble.kills() == is_last) {
+            world.end_trouble(*trouble).await;
+        }
+    }
+}

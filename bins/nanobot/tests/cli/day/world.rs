@@ -1,0 +1,461 @@
+//! The platforms, the model, and the gateway that is started, killed and started again.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use nanobot_testkit::model_server::ModelRequest;
+use nanobot_testkit::{DiscordFake, MailFake, ModelServer, Reply, ReservedPort, SlackFake, TelegramFake, mail};
+use nanobot_testkit::{discord, slack, telegram};
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use super::friend::Friend;
+use super::judge::{DONE, Judge, tokens, uncertain_tokens};
+use super::script::{Message, Place, Trouble};
+use crate::gateway::Running;
+use crate::support::Home;
+
+/// A group on Telegram.
+const GROUP: i64 = -1_001_234_567_890;
+/// A channel on Slack.
+const SLACK_ROOM: &str = "C0ROOM";
+/// How long the day waits for anything.
+const PATIENCE: Duration = Duration::from_secs(180);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// The inbox is looked at once in so many looks.
+const INBOX_EVERY: usize = 20;
+/// Pauses that platforms ask for, in seconds.
+const PAUSE: u32 = 1;
+
+/// How the model is.
+#[derive(Debug, Default)]
+struct Mood {
+    is_slow: AtomicBool,
+    failures: AtomicUsize,
+}
+
+pub(super) struct World {
+    home: Home,
+    gateway: Option<Running>,
+    model: ModelServer,
+    mood: Arc<Mood>,
+    telegram: TelegramFake,
+    discord: DiscordFake,
+    slack: SlackFake,
+    mail: MailFake,
+    friends: [Friend; 2],
+    /// Keeps the WebSocket port between two gateways.
+    port: ReservedPort,
+    repeats: bool,
+    slack_repeats: bool,
+    noise: u32,
+    /// What was said on Discord, which keeps nothing for a program that is not there.
+    on_discord: Vec<String>,
+}
+
+impl World {
+    /// Everything but the gateway.
+    pub(super) async fn open() -> Self {
+        let mood = Arc::new(Mood::default());
+        let mind = Arc::clone(&mood);
+        let model = ModelServer::answering(move |request| answer(&mind, request)).await.unwrap();
+        let port = ReservedPort::new().unwrap();
+        let friend =
+            |index| Friend::at(format!("ws://{}/?client_id=friend-{index}&chat_id=room-{index}", port.address()));
+        let world = Self {
+            home: Home::new(),
+            gateway: None,
+            model,
+            mood,
+            telegram: TelegramFake::start().await.unwrap(),
+            discord: DiscordFake::start().await.unwrap(),
+            slack: SlackFake::start().await.unwrap(),
+            mail: MailFake::start().await.unwrap(),
+            friends: [friend(0), friend(1)],
+            port,
+            repeats: false,
+            slack_repeats: false,
+            noise: 0,
+            on_discord: Vec::new(),
+        };
+        world.configure();
+        world
+    }
+
+    fn configure(&self) {
+        let port = self.port.number();
+        self.home.configure(&json!({
+            "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
+            "providers": {"custom": {"apiKey": "test-key", "apiBase": self.model.base_url()}},
+            "channels": {
+                "sendProgress": false, "sendToolHints": false,
+                "telegram": {
+                    "enabled": true, "token": telegram::TOKEN, "apiBase": self.telegram.api_base(),
+                    "allowFrom": ["7", "8"], "streaming": false, "pollTimeout": 1,
+                },
+                "discord": {
+                    "enabled": true, "token": discord::TOKEN, "apiBase": self.discord.api_base(),
+                    "allowFrom": ["7"], "streaming": false, "readReceiptEmoji": "", "workingEmoji": "",
+                },
+                "slack": {
+                    "enabled": true, "botToken": slack::BOT_TOKEN, "appToken": slack::APP_TOKEN,
+                    "apiBase": self.slack.api_base(), "allowFrom": ["U0ANN"], "streaming": false,
+                },
+                "websocket": {
+                    "enabled": true, "port": port, "websocketRequiresToken": false, "allowFrom": ["*"],
+                    "streaming": false,
+                },
+                "email": {
+                    "enabled": true, "consentGranted": true, "allowFrom": ["ann@people.test", "bob@people.test"],
+                    "imapHost": "127.0.0.1", "imapPort": self.mail.imap_port(), "imapUsername": mail::USER,
+                    "imapPassword": mail::PASSWORD, "imapUseSsl": false, "imapUseTls": false,
+                    "smtpHost": "127.0.0.1", "smtpPort": self.mail.smtp_port(), "smtpUsername": mail::USER,
+                    "smtpPassword": mail::PASSWORD, "smtpUseTls": false, "fromAddress": "Nano <bot@bot.test>",
+                    "pollIntervalSeconds": 5, "requestTimeout": 10,
+                },
+            },
+        }));
+    }
+
+    /// Starts the gateway; returns when it hears what is said on Discord.
+    pub(super) async fn begin(&mut self) {
+        let sessions = self.discord.identifies();
+        self.gateway = Some(Running::start(&self.home).await);
+        self.discord.wait_for_identifies(sessions + 1).await.unwrap();
+    }
+
+    /// Kills the gateway and starts another.
+    async fn kill(&mut self) {
+        self.wait("what was said on Discord to be in the ledger", async |world| {
+            let ledger = world.ledger().await;
+            let known: BTreeSet<String> = ledger
+                .iter()
+                .flat_map(|entry| tokens(entry["inbound"]["content"].as_str().unwrap_or_default()))
+                .collect();
+            world.on_discord.iter().filter(|token| !known.contains(*token)).cloned().collect()
+        })
+        .await;
+        let gateway = self.gateway.take().unwrap();
+        gateway.signal(Signal::SIGKILL);
+        gateway.end().await;
+        self.begin().await;
+    }
+
+    /// Sets reminders that come while the day goes on.
+    pub(super) async fn set_reminders(&mut self, judge: &mut Judge) {
+        let ann = discord::Person::new(7, "ann");
+        let places = [
+            (Place::Discord, "discord", self.discord.direct_channel(&ann).to_string()),
+            (Place::Slack, "slack", slack_ann().direct()),
+            (Place::WebSocket(0), "websocket", "room-0".to_owned()),
+        ];
+        // The chats have to be there.
+        self.slack.add_person(&slack_ann());
+        for number in 1..=6_u32 {
+            let (place, channel, chat) = &places[number as usize % places.len()];
+            let at = chrono::Local::now() + Duration::from_secs(4 + 5 * u64::from(number));
+            let (token, at) = (format!("r-{number:04}"), at.format("%Y-%m-%dT%H:%M:%S").to_string());
+            let text = format!("remind them of {token}");
+            let arguments = ["cron", "add", "-m", &text, "--at", &at, "-d", "--channel", channel, "--to", chat];
+            let added = self.home.run(&arguments).await;
+            assert_eq!(added.code, 0, "{}", added.stderr);
+            judge.reminder(*place, token);
+        }
+    }
+
+    /// Breaks what is broken by a word.
+    pub(super) fn begin_trouble(&mut self, trouble: Trouble) {
+        use Trouble as T;
+        match trouble {
+            T::TelegramSilent => self.telegram.server().stall(),
+            T::TelegramBusy => {
+                self.fail_telegram(&[telegram::Fault::RetryAfter(PAUSE), telegram::Fault::RetryAfter(PAUSE)])
+            }
+            T::TelegramBroken => self.fail_telegram(&[telegram::Fault::bad_gateway(), telegram::Fault::Drop]),
+            T::TelegramCutsSends => self.fail_telegram(&[telegram::Fault::DropAfterEffect]),
+            T::TelegramRepeats => self.repeats = true,
+            T::TelegramRevoked => {
+                self.telegram.revoke_token();
+                self.telegram.end_poll();
+            }
+            T::DiscordSilent => self.discord.stall(),
+            T::DiscordBusy => {
+                self.discord.fail_next("createMessage", discord::Fault::retry_after(PAUSE.into()));
+                self.discord.fail_next("createMessage", discord::Fault::unavailable());
+            }
+            T::DiscordCutsSends => self.discord.fail_next("createMessage", discord::Fault::DropAfterEffect),
+            T::DiscordReconnects => self.discord.order(discord::Order::Reconnect),
+            T::SlackSilent => self.slack.stall(),
+            T::SlackBusy => {
+                self.slack.fail_next("chat.postMessage", slack::Fault::RetryAfter(PAUSE));
+                self.slack.fail_next("chat.postMessage", slack::Fault::Status(503));
+            }
+            T::SlackCutsSends => self.slack.fail_next("chat.postMessage", slack::Fault::DropAfterEffect),
+            T::SlackRepeats => self.slack_repeats = true,
+            T::WebSocketCuts => self.friends.iter().for_each(Friend::cut),
+            T::MailSilent => self.mail.stall(true),
+            T::MailCutsSends => self.mail.fail_next("CONTENT", mail::MailFault::CutAfterEffect),
+            T::ModelSlow => self.mood.is_slow.store(true, Ordering::Relaxed),
+            T::ModelBroken => self.mood.failures.store(2, Ordering::Relaxed),
+            T::TelegramDown | T::DiscordDown | T::SlackDown | T::MailDown | T::Killed => {}
+        }
+    }
+
+    /// Takes a platform away; returns when nobody reaches it.
+    pub(super) async fn begin_outage(&self, trouble: Trouble) {
+        match trouble {
+            Trouble::TelegramDown => self.telegram.server().go_down().await.unwrap(),
+            Trouble::DiscordDown => self.discord.go_down().await.unwrap(),
+            Trouble::SlackDown => self.slack.go_down().await.unwrap(),
+            Trouble::MailDown => self.mail.go_down().await.unwrap(),
+            _ => {}
+        }
+    }
+
+    pub(super) async fn end_trouble(&mut self, trouble: Trouble) {
+        use Trouble as T;
+        match trouble {
+            T::TelegramDown => self.telegram.server().come_back().await.unwrap(),
+            T::TelegramSilent => self.telegram.server().recover(),
+            T::TelegramRepeats => self.repeats = false,
+            T::TelegramRevoked => {
+                self.telegram.restore_token();
+                self.kill().await;
+            }
+            T::DiscordDown => self.discord.come_back().await.unwrap(),
+            T::DiscordSilent => self.discord.recover(),
+            T::DiscordReconnects => self.discord.cut(),
+            T::SlackDown => self.slack.come_back().await.unwrap(),
+            T::SlackSilent => self.slack.recover(),
+            T::SlackRepeats => self.slack_repeats = false,
+            T::WebSocketCuts => self.friends.iter().for_each(Friend::cut),
+            T::MailDown => self.mail.come_back().await.unwrap(),
+            T::MailSilent => self.mail.stall(false),
+            T::ModelSlow => self.mood.is_slow.store(false, Ordering::Relaxed),
+            T::Killed => self.kill().await,
+            T::TelegramBusy
+            | T::TelegramBroken
+            | T::TelegramCutsSends
+            | T::DiscordBusy
+            | T::DiscordCutsSends
+            | T::SlackBusy
+            | T::SlackCutsSends
+            | T::MailCutsSends
+            | T::ModelBroken => {}
+        }
+    }
+
+    fn fail_telegram(&self, faults: &[telegram::Fault]) {
+        for fault in faults {
+            self.telegram.fail_next("sendMessage", fault.clone());
+        }
+    }
+
+    /// Somebody writes something that wants an answer.
+    pub(super) fn say(&mut self, judge: &mut Judge, message: Message) {
+        let token = format!("q-{:04}", message.number);
+        let text = format!("please look into {token}");
+        match message.place {
+            Place::Telegram(id) if self.repeats => return self.repeat_on_telegram(judge, id, token),
+            Place::Telegram(id) => drop(self.telegram.push(telegram::Incoming::private(&person(id), &text))),
+            Place::TelegramGroup => {
+                let noise = self.noise(judge);
+                self.telegram.push(telegram::Incoming::group(GROUP, &person(7), noise));
+                let text = format!("@{} {text}", telegram::BOT_USERNAME);
+                self.telegram.push(telegram::Incoming::group(GROUP, &person(7), text));
+            }
+            Place::Discord | Place::DiscordRoom => self.say_on_discord(judge, message.place, &token, &text),
+            Place::Slack | Place::SlackRoom => self.say_on_slack(judge, message.place, &text),
+            Place::WebSocket(index) => self.friends[index].say(&token, &text),
+            Place::Mail(address) => drop(self.mail.push(letter(address, &token, &text))),
+        }
+        judge.said(message.place, token);
+    }
+
+    /// Something that is not for the assistant.
+    fn noise(&mut self, judge: &mut Judge) -> String {
+        self.noise += 1;
+        let token = format!("n-{:04}", self.noise);
+        let text = format!("between us: {token}");
+        judge.ignored(token);
+        text
+    }
+
+    /// One message three times, with another one between that is older.
+    fn repeat_on_telegram(&mut self, judge: &mut Judge, id: i64, token: String) {
+        self.noise += 1;
+        let older = format!("q-9{:03}", self.noise);
+        let number = i64::from(50_000 + 2 * self.noise);
+        let update = |message: i64, token: &str| {
+            json!({
+                "message_id": message, "date": chrono::Utc::now().timestamp(), "text": format!("please look into {token}"),
+                "from": {"id": id, "is_bot": false, "first_name": "Somebody"}, "chat": {"id": id, "type": "private"},
+            })
+        };
+        let (newer_update, older_update) = (update(number + 1, &token), update(number, &older));
+        for content in [&newer_update, &newer_update, &older_update, &newer_update] {
+            self.telegram.push_raw("message", content.clone()).expect("messages are wanted");
+        }
+        // In the order in which they are handed over.
+        judge.said(Place::Telegram(id), token);
+        judge.said(Place::Telegram(id), older);
+    }
+
+    fn say_on_discord(&mut self, judge: &mut Judge, place: Place, token: &str, text: &str) {
+        let (ann, room) = (discord::Person::new(7, "ann"), discord::CHANNELS[0]);
+        if place == Place::Discord {
+            self.discord.push(discord::Incoming::direct(&ann, text));
+        } else {
+            let noise = self.noise(judge);
+            self.discord.push(discord::Incoming::in_channel(room, &ann, &noise));
+            let text = format!("<@{}> {text}", discord::BOT_ID);
+            self.discord.push(discord::Incoming::in_channel(room, &ann, &text));
+        }
+        self.on_discord.push(token.to_owned());
+    }
+
+    fn say_on_slack(&mut self, judge: &mut Judge, place: Place, text: &str) {
+        let ann = slack_ann();
+        let pushed = if place == Place::Slack {
+            self.slack.push(slack::Incoming::direct(&ann, text))
+        } else {
+            let noise = self.noise(judge);
+            self.slack.push(slack::Incoming::to(SLACK_ROOM, &ann, &noise));
+            self.slack.push(slack::Incoming::to(SLACK_ROOM, &ann, &format!("<@{}> {text}", slack::BOT_USER)))
+        };
+        if self.slack_repeats {
+            self.slack.repeat(&pushed);
+        }
+    }
+
+    /// Everything that the people of a chat were shown, in order.
+    pub(super) fn shown(&self, place: Place) -> Vec<String> {
+        let ann = discord::Person::new(7, "ann");
+        match place {
+            Place::Telegram(id) => self.telegram.texts_in(id),
+            Place::TelegramGroup => self.telegram.texts_in(GROUP),
+            Place::Discord => self.discord.texts_in(self.discord.direct_channel(&ann)),
+            Place::DiscordRoom => self.discord.texts_in(discord::CHANNELS[0]),
+            Place::Slack => self.slack.texts_in(&slack_ann().direct()),
+            Place::SlackRoom => self.slack.texts_in(SLACK_ROOM),
+            Place::WebSocket(index) => self.friends[index].heard(),
+            Place::Mail(address) => {
+                let sent = self.mail.sent().into_iter().filter(|mail| mail.to.iter().any(|to| to.contains(address)));
+                sent.map(|mail| words(&mail.raw)).collect()
+            }
+        }
+    }
+
+    /// Waits until everything is answered that was said in the chats that `is_meant`.
+    pub(super) async fn answered(&self, judge: &Judge, is_meant: impl Fn(Place) -> bool) {
+        self.settle(judge, is_meant, false).await;
+    }
+
+    /// Waits until the day is over: everything is answered, and nothing is on its way.
+    pub(super) async fn finish(&self, judge: &Judge) {
+        self.settle(judge, |_| true, true).await;
+        self.wait("everything to be settled", async |world| {
+            let open = world.ledger().await.into_iter();
+            let open = open.filter(|entry| matches!(entry["state"].as_str(), Some("pending" | "sending")));
+            open.map(|entry| entry.to_string()).collect()
+        })
+        .await;
+    }
+
+    async fn settle(&self, judge: &Judge, is_meant: impl Fn(Place) -> bool, with_reminders: bool) {
+        let looks = AtomicUsize::new(0);
+        self.wait("answers", async |world| {
+            let open = judge.unanswered(world, &BTreeSet::new(), &is_meant, with_reminders);
+            if open.is_empty() || looks.fetch_add(1, Ordering::Relaxed) % INBOX_EVERY != INBOX_EVERY - 1 {
+                return open;
+            }
+            let uncertain = uncertain_tokens(&world.ledger().await);
+            judge.unanswered(world, &uncertain, &is_meant, with_reminders)
+        })
+        .await;
+    }
+
+    /// Waits until nothing is missing.
+    async fn wait(&self, what: &str, missing: impl AsyncFn(&Self) -> Vec<String>) {
+        let begun = std::time::Instant::now();
+        loop {
+            let missing = missing(self).await;
+            if missing.is_empty() {
+                return;
+            }
+            if begun.elapsed() > PATIENCE {
+                let log = self.home.read("logs/gateway.log");
+                let tail: Vec<&str> = log.lines().rev().take(60).collect();
+                let tail = tail.into_iter().rev().collect::<Vec<_>>().join("\n");
+                panic!("waited in vain for {what}: {missing:#?}\n{tail}");
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Every entry of the inbox, as a person sees it.
+    pub(super) async fn ledger(&self) -> Vec<Value> {
+        let listed = self.home.run(&["inbox", "--all", "--json", "--limit", "1000"]).await;
+        assert_eq!(listed.code, 0, "{}", listed.stderr);
+        serde_json::from_str(&listed.stdout).unwrap()
+    }
+
+    /// What nobody should have done on any wire.
+    pub(super) fn violations(&self) -> Vec<String> {
+        let fakes =
+            [self.model.violations(), self.discord.complaints(), self.slack.complaints(), self.mail.violations()];
+        fakes.concat()
+    }
+
+    pub(super) async fn end(mut self) {
+        let gateway = self.gateway.take().unwrap();
+        gateway.signal(Signal::SIGTERM);
+        let (rest, code) = gateway.end().await;
+        assert_eq!(code, Some(0), "{rest}");
+    }
+}
+
+fn person(id: i64) -> telegram::Person {
+    telegram::Person::new(id, format!("Person {id}"), format!("person_{id}"))
+}
+
+fn slack_ann() -> slack::Person {
+    slack::Person::new("U0ANN", "ann")
+}
+
+/// A mail as the own server leaves it: with its report about the sender.
+fn letter(from: &str, token: &str, text: &str) -> String {
+    format!(
+        "Return-Path: <{from}>\r\nAuthentication-Results: mx.bot.test; dkim=pass header.d=people.test;\r\n spf=pass \
+         smtp.mailfrom=people.test\r\nFrom: {from}\r\nTo: bot@bot.test\r\nDate: Mon, 2 Nov 2026 10:00:00 +0100\r\n\
+         Message-ID: <{token}@people.test>\r\nSubject: A question\r\n\r\n{text}\r\n"
+    )
+}
+
+/// The answer in a mail, or all of it where there is none.
+fn words(raw: &str) -> String {
+    raw.lines().find(|line| line.starts_with(DONE)).unwrap_or(raw).to_owned()
+}
+
+/// The model: it names everything that it was asked and has not answered.
+fn answer(mood: &Mood, request: &ModelRequest) -> Reply {
+    let is_broken =
+        mood.failures.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+    if is_broken {
+        return Reply::error(503, "overloaded");
+    }
+    let messages = request.messages();
+    let is_answer = |message: &Value| message["role"] == "assistant";
+    let open = messages.iter().rposition(is_answer).map_or(0, |last| last + 1);
+    let asked = messages.iter().skip(open).filter(|message| message["role"] == "user");
+    let mut named: Vec<String> = Vec::new();
+    for token in asked.flat_map(|message| tokens(&message["content"].to_string())) {
+        if !named.contains(&token) {
+            named.push(token);
+        }
+    }
+    let reply = Reply::text(format!("{DONE} {}", named.join(" ")));
+    if mood.is_slow.load(Ordering::Relaxed) { reply.with_delay(Duration::from_millis(700)) } else { reply }
+}
