@@ -23,6 +23,8 @@ use crate::receive::{ALBUM_TIME, Next, Received, growing_pause};
 const PATIENCE: u32 = 3;
 /// The most updates that come with one poll.
 const BATCH: usize = 100;
+/// A longer pause that Telegram asks for is left to whoever runs the channel.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// After so many polls in a row that brought nothing, Telegram is asked whether something waits.
 const QUIET_POLLS: u32 = 8;
 
@@ -129,6 +131,9 @@ impl TelegramChannel {
     /// How long to wait after a failed poll, or why the channel is down.
     async fn judge(&self, error: CallError, failures: u32, context: &ChannelContext) -> Result<Duration, ChannelError> {
         if let Some(pause) = error.retry_after() {
+            if pause > LONGEST_WAIT {
+                return Err(ChannelError::RateLimited { retry_after: pause });
+            }
             context.progress.degraded(&format!("Telegram asks for a pause of {} s", pause.as_secs()));
             return Ok(pause);
         }

@@ -233,7 +233,7 @@ pub(crate) async fn send_album(api: &Api, place: &Place, media: &[MediaRef]) -> 
         let form = parts.into_iter().fold(form_of(fields), |form, (field, part)| form.part(field, part));
         api.upload("sendMediaGroup", form).await
     };
-    let sent = read_id::<Vec<MessageId>>(&*answer.map_err(UploadError::Call)?);
+    let sent = read_id::<Vec<MessageId>>(&answer.map_err(UploadError::Call)?);
     Ok(sent.and_then(|ids| ids.last().copied()))
 }
 

@@ -193,6 +193,14 @@ async fn polls_that_bring_nothing_although_something_waits_end_the_run() {
 }
 
 #[tokio::test]
+async fn a_long_pause_is_left_to_whoever_runs_the_channel() {
+    let fake = nanobot_testkit::TelegramFake::start().await.unwrap();
+    fake.fail_next("getUpdates", Fault::RetryAfter(300));
+    let (_, error) = Running::at(fake, &json!({})).end().await;
+    assert_eq!(error.recovery(), SendRecovery::Retry { after: Some(std::time::Duration::from_secs(300)) });
+}
+
+#[tokio::test]
 async fn quiet_is_quiet_when_nothing_waits() {
     let running = Running::start(json!({"pollTimeout": 0})).await;
     running.fake.wait_for_calls("getWebhookInfo", 2).await.unwrap();
