@@ -20,8 +20,9 @@ pub(crate) fn line(question: &str) -> io::Result<Option<String>> {
 /// # Errors
 /// When the input cannot be read.
 pub(crate) fn secret(question: &str) -> io::Result<Option<String>> {
-    output::note_piece(question);
+    // First, so that who answers at once is not shown either.
     let silence = Silence::begin();
+    output::note_piece(question);
     let line = read();
     if silence.is_some() {
         output::note("");

@@ -11,7 +11,7 @@ use nanobot_tools::ToolsConfig;
 use serde_json::{Value, json};
 
 use crate::RetentionSettings;
-use crate::channels::shared_keys;
+use crate::channels::{LIFECYCLE_NOTICES, LifecycleNotices, shared_keys};
 use crate::cron::CronConfig;
 use crate::model::ProviderSection;
 use crate::platforms;
@@ -75,6 +75,7 @@ pub(crate) fn schema() -> Result<Schema, ConfigError> {
         .names("providers", known_providers)
         .section("channels", &DeliverySettings::default())?
         .variants("channels", "kind", channel_sections())?
+        .section(&format!("channels.{LIFECYCLE_NOTICES}"), &LifecycleNotices::default())?
         .section("tools", &ToolsConfig::default())?
         .section("gateway", &ServerConfig::default())?
         .section("gateway.heartbeat", &HeartbeatSettings::default())?
@@ -92,8 +93,12 @@ fn channel_sections() -> Vec<(&'static str, Value)> {
     let mut sections = platforms::defaults();
     for section in sections.iter_mut().filter_map(|(_, section)| section.as_object_mut()) {
         for key in shared_keys() {
-            // The ids of groups are people's own words.
-            let nothing = if key == "groups" { json!({}) } else { Value::Null };
+            let nothing = match key.as_str() {
+                // The ids of groups are people's own words.
+                "groups" => json!({}),
+                "dm" => json!({ "enabled": null, "policy": null, "allowFrom": null }),
+                _ => Value::Null,
+            };
             section.entry(key).or_insert(nothing);
         }
     }

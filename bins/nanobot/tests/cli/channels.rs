@@ -9,6 +9,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::gateway::Running;
+use crate::prompt::Screen;
 use crate::support::{Home, assert_says, until};
 
 fn ann() -> Person {
@@ -173,6 +174,24 @@ async fn a_login_switches_a_channel_on_under_a_running_gateway() {
     until("nobody polls", async || home.read("logs/gateway.log").contains("is not enabled any more")).await;
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
+}
+
+#[tokio::test]
+async fn a_token_is_not_shown_while_it_is_typed() {
+    let world = World::new().await;
+    let home = world.home(&json!({"telegram": world.section(&json!({"enabled": false, "token": ""}))}));
+    // A terminal is read and written by waiting, and the platform has to answer meanwhile.
+    let screen = tokio::task::spawn_blocking(move || {
+        let mut screen = Screen::open(&home, &["channels", "login", "telegram"]);
+        screen.wait_for("> ");
+        screen.type_in(&format!("{TOKEN}\n"));
+        screen.wait_for("channel telegram is on");
+        assert_eq!(screen.end(), Some(0), "{}", screen.text);
+        assert!(home.read("config.json").contains(TOKEN));
+        screen.text.clone()
+    });
+    let text = screen.await.unwrap();
+    assert!(!text.contains(TOKEN), "{text}");
 }
 
 #[tokio::test]

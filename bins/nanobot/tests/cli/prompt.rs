@@ -21,14 +21,14 @@ use crate::support::{DEADLINE, Home, assert_says};
 const PATIENCE: Duration = DEADLINE;
 
 /// The program on a terminal.
-struct Screen {
+pub(crate) struct Screen {
     keyboard: File,
     /// Kept open, so that the mode can be looked at after the program ended.
     terminal: OwnedFd,
     shown: mpsc::Receiver<Vec<u8>>,
     /// The beginning of a character whose end has not come.
     unread: Vec<u8>,
-    text: String,
+    pub(crate) text: String,
     /// What was waited for so far ends here.
     seen: usize,
     child: Child,
@@ -54,7 +54,7 @@ fn terminal() -> OpenptyResult {
 }
 
 impl Screen {
-    fn open(home: &Home, arguments: &[&str]) -> Self {
+    pub(crate) fn open(home: &Home, arguments: &[&str]) -> Self {
         let OpenptyResult { master, slave } = terminal();
         let stdio = || Stdio::from(slave.try_clone().unwrap());
         let before = tcgetattr(&slave).unwrap();
@@ -73,7 +73,7 @@ impl Screen {
         Self { keyboard, terminal: slave, shown, unread: Vec::new(), text: String::new(), seen: 0, child, before }
     }
 
-    fn type_in(&mut self, text: &str) {
+    pub(crate) fn type_in(&mut self, text: &str) {
         self.keyboard.write_all(text.as_bytes()).unwrap();
     }
 
@@ -109,7 +109,7 @@ impl Screen {
 
     /// Waits until this is shown behind what was waited for before, and returns what is between.
     #[track_caller]
-    fn wait_for(&mut self, part: &str) -> String {
+    pub(crate) fn wait_for(&mut self, part: &str) -> String {
         let deadline = Instant::now() + PATIENCE;
         loop {
             if let Some(found) = self.text[self.seen..].find(part) {
@@ -126,7 +126,7 @@ impl Screen {
     }
 
     /// The exit code, once the program has ended.
-    fn end(&mut self) -> Option<i32> {
+    pub(crate) fn end(&mut self) -> Option<i32> {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
             if let Some(status) = self.child.try_wait().unwrap() {

@@ -7,12 +7,12 @@
 
 mod following;
 mod login;
+mod notices;
 mod status;
 mod test;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -27,12 +27,17 @@ use tokio::sync::watch;
 
 pub(crate) use following::Following;
 pub use login::ChannelLogin;
+pub use notices::LifecycleNotices;
+pub(crate) use notices::Notices;
 pub(crate) use status::reports;
 pub use status::{ChannelReport, Probed, channels_status};
 pub use test::{ChannelTest, TestOutcome};
 
 use crate::error::chain;
 use crate::platforms;
+
+/// The only section of `channels` that is no channel.
+pub(crate) const LIFECYCLE_NOTICES: &str = "lifecycleNotices";
 
 /// What every channel's section has.
 #[derive(Deserialize)]
@@ -62,7 +67,8 @@ pub(crate) struct Wanted {
 
 /// The channels of a configuration, in the order of their names.
 pub(crate) fn wanted(config: &Config) -> Result<Vec<Wanted>, ConfigError> {
-    config.names("channels")?.iter().map(|name| Wanted::read(config, name)).collect()
+    let names = config.names("channels")?;
+    names.iter().filter(|name| *name != LIFECYCLE_NOTICES).map(|name| Wanted::read(config, name)).collect()
 }
 
 /// For whom a channel receives: a digest, because it is made of secrets.
@@ -79,14 +85,8 @@ fn account(kind: &str, raw: &RawConfig) -> Option<String> {
         digest.update(value);
         is_known = true;
     }
-    let digest = digest.finalize();
-    is_known.then(|| {
-        digest.iter().take(16).fold(format!("{kind}-"), |mut text, byte| {
-            // Writing to a string does not fail.
-            drop(write!(text, "{byte:02x}"));
-            text
-        })
-    })
+    let hex: String = digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    is_known.then(|| format!("{kind}-{hex}"))
 }
 
 /// A channel that was made, and who changes its settings.

@@ -113,14 +113,13 @@ pub(crate) async fn reports(
     probe: bool,
 ) -> Result<Vec<ChannelReport>, RuntimeError> {
     let running = match gateway {
-        Some(gateway) => gateway.channels().await.ok(),
-        None => None,
+        Some(gateway) => gateway.channels().await.map_or(Told::Nothing, Told::States),
+        None => Told::Nobody,
     };
     let wanted = wanted(config)?;
     let made = make_all(wanted.clone());
     let fault = |name: &ChannelName| made.get(name).and_then(|(_, made)| made.as_ref().err().cloned());
-    let mut reports: Vec<_> =
-        wanted.iter().map(|wanted| report(wanted, running.as_deref(), fault(&wanted.name))).collect();
+    let mut reports: Vec<_> = wanted.iter().map(|wanted| report(wanted, &running, fault(&wanted.name))).collect();
     if probe {
         let tasks = TaskTracker::new();
         let asking: Vec<_> = wanted
@@ -136,15 +135,31 @@ pub(crate) async fn reports(
     Ok(reports)
 }
 
-fn report(wanted: &Wanted, running: Option<&[ChannelState]>, fault: Option<String>) -> ChannelReport {
+/// What is known of running channels.
+enum Told {
+    /// No gateway runs.
+    Nobody,
+    /// One runs, and does not say.
+    Nothing,
+    States(Vec<ChannelState>),
+}
+
+fn report(wanted: &Wanted, running: &Told, fault: Option<String>) -> ChannelReport {
     let known = platforms::registry().kinds().any(|kind| kind == wanted.kind);
-    let told = running.and_then(|states| states.iter().find(|state| state.name == wanted.name)).cloned();
+    let told = match running {
+        Told::States(states) => states.iter().find(|state| state.name == wanted.name).cloned(),
+        Told::Nobody | Told::Nothing => None,
+    };
     let (state, why, since) = match (told, fault) {
         (Some(ChannelState { state, why, since, .. }), _) => (state, why, since),
         (None, Some(fault)) => ("failed".to_owned(), Some(fault), None),
         (None, None) if wanted.is_enabled => {
-            let why = running.map(|_| "the gateway has not taken it up yet".to_owned());
-            ("stopped".to_owned(), why, None)
+            let (state, why) = match running {
+                Told::Nobody => ("stopped", None),
+                Told::Nothing => ("unknown", Some("the gateway is of another version and does not say; restart it")),
+                Told::States(_) => ("stopped", Some("the gateway has not taken it up yet")),
+            };
+            (state.to_owned(), why.map(str::to_owned), None)
         }
         (None, None) => ("off".to_owned(), None, None),
     };
