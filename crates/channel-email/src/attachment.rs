@@ -52,6 +52,20 @@ impl Attachment {
         self.mime.starts_with("image/")
     }
 
+    /// What is said in it, if it is a recording and somebody writes it down.
+    async fn transcription(&self, media: &MediaRef, context: &ChannelContext) -> Option<String> {
+        let transcriber = context.transcriber.as_ref().filter(|_| self.mime.starts_with("audio/"))?;
+        let written = transcriber.transcribe(media).await;
+        context.progress.alive();
+        match written {
+            Ok(words) => Some(format!("[transcription: {}]", words.trim())),
+            Err(error) => {
+                tracing::warn!(%error, "a recording has no text; it is kept as a file");
+                None
+            }
+        }
+    }
+
     /// Why it is not kept, if so.
     fn refusal(&self, config: &EmailConfig, context: &ChannelContext, kept: usize) -> Option<String> {
         let size = u64::try_from(self.bytes.len()).unwrap_or(u64::MAX);
@@ -87,6 +101,7 @@ pub(crate) async fn keep_all(
                     kept += 1;
                     let kind = if file.is_image() { "image" } else { "file" };
                     markers.push(format!("[{kind}: {} ({})]", media.location, file.name));
+                    markers.extend(file.transcription(&media, context).await);
                     images.extend(Some(media).filter(|_| file.is_image()));
                     continue;
                 }

@@ -128,7 +128,8 @@ fn sign_of_a_machine(message: &Message<'_>, sender: &str) -> Option<&'static str
     if ["List-Id", "List-Post", "List-Unsubscribe", "List-Help"].into_iter().any(is_there) {
         return Some("a mailing list");
     }
-    if has("X-Auto-Response-Suppress", &|value| !value.is_empty() && value != "none") {
+    let suppressed = |value: &str| ["all", "autoreply", "oof"].iter().any(|word| value.to_lowercase().contains(word));
+    if raw(message, "X-Auto-Response-Suppress").any(suppressed) {
         return Some("X-Auto-Response-Suppress");
     }
     if ["X-Autoreply", "X-Autorespond", "X-Autoresponder", "X-Loop"].into_iter().any(is_there) {
@@ -216,6 +217,7 @@ mod tests {
         for (header, skip) in table {
             assert_eq!(read(header), Err(skip), "{header}");
         }
+        assert!(read("From: ann@x.test\r\nX-Auto-Response-Suppress: DR, RN").is_ok());
         assert!(read("From: ann@x.test\r\nAuto-Submitted: no").is_ok());
         assert!(read("From: ann@x.test\r\nReturn-Path: <ann@x.test>").is_ok());
     }

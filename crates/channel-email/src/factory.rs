@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::{EmailChannel, EmailConfig};
 
+/// What a person has to know, in the order in which it is asked for.
 const CREDENTIALS: &[Credential] = &[
     Credential::account("imapHost", "the server that mail is read from, as your provider names it (imap.example.com)"),
     Credential::account("imapUsername", "the name of the mailbox there, most often the whole address"),
@@ -19,6 +20,10 @@ const CREDENTIALS: &[Credential] = &[
         "yes, if the owner of the mailbox agreed that the assistant reads it and writes in its name",
     ),
 ];
+
+/// After how many seconds nobody waits for a send any more: connecting, being taken and bringing a large
+/// mail there have their own limits, which are shorter together.
+const SEND_TIMEOUT: u64 = 200;
 
 /// Makes [`EmailChannel`]s.
 #[derive(Clone, Copy, Debug, Default)]
@@ -72,6 +77,7 @@ impl ChannelFactory for EmailFactory {
             "sessionPerThread": config.session_per_thread,
             "sendProgress": false,
             "sendToolHints": false,
+            "sendTimeoutS": SEND_TIMEOUT,
         })
     }
 
@@ -93,10 +99,10 @@ mod tests {
     #[test]
     fn the_default_section_says_what_the_defaults_are() {
         let mut section = EmailFactory.default_config();
-        for key in ["imapHost", "imapUsername", "imapPassword", "smtpHost", "smtpUsername", "smtpPassword"] {
-            section[key] = json!("a@x.test");
+        for Credential { key, .. } in CREDENTIALS {
+            let default = section[*key].take();
+            section[*key] = if default.is_boolean() { json!(true) } else { json!("a@x.test") };
         }
-        section["consentGranted"] = json!(true);
         let text = || "a@x.test".to_owned();
         let expected = EmailConfig {
             consent_granted: true,

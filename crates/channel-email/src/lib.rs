@@ -18,6 +18,7 @@ mod content;
 mod envelope;
 mod error;
 mod factory;
+mod folder;
 mod inbound;
 mod mailbox;
 mod receive;

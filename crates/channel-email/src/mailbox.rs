@@ -14,10 +14,10 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use crate::EmailConfig;
 use crate::error::{MailError, shortened};
 use crate::tls::Trust;
 use crate::wire::{SMALL_TALK, Wire};
+use crate::{EmailConfig, folder};
 
 /// What marks a mail that was dealt with where it is to stay unread.
 const KEYWORD: &str = "NanobotHandled";
@@ -70,7 +70,9 @@ impl Mailbox {
         let capabilities = within(limit, "asking for the server's abilities", session.capabilities()).await?;
         let capabilities = capabilities.map_err(imap("asking for the server's abilities"))?;
         let name = &config.imap_mailbox;
-        let selecting = async { if read_only { session.examine(name).await } else { session.select(name).await } };
+        let folder = folder::encoded(name);
+        let selecting =
+            async { if read_only { session.examine(&folder).await } else { session.select(&folder).await } };
         let selected = within(limit, "opening the mailbox", selecting).await?.map_err(|error| match error {
             ImapError::No(text) => MailError::NoMailbox { mailbox: name.clone(), text: shortened(&text) },
             source => MailError::Imap { doing: "opening the mailbox", source },
@@ -165,7 +167,7 @@ impl Mailbox {
     /// Moves a mail elsewhere, with more steps where the server cannot move.
     pub(crate) async fn relocate(&mut self, mail: MailUid, target: &str) -> Result<(), MailError> {
         self.session.as_mut().grant(SMALL_TALK);
-        let (limit, uid) = (self.config.request_timeout(), mail.uid.to_string());
+        let (limit, uid, target) = (self.config.request_timeout(), mail.uid.to_string(), folder::encoded(target));
         if self.has_move {
             return within(limit, "moving a mail", self.session.uid_mv(uid, target))
                 .await?
@@ -194,8 +196,9 @@ impl Mailbox {
         within(self.config.request_timeout(), "removing a mail", expunging).await?.map_err(imap("removing a mail"))
     }
 
-    /// Waits for news, and returns after a while without any. The server answered when it returns.
-    pub(crate) async fn wait(mut self) -> Result<Self, MailError> {
+    /// Waits for news, and returns after a while without any. The server answered when it returns;
+    /// `answered` is called when it does so in between.
+    pub(crate) async fn wait(mut self, answered: impl Fn() + Send) -> Result<Self, MailError> {
         self.session.as_mut().grant(SMALL_TALK);
         let limit = self.config.request_timeout();
         if !self.has_idle {
@@ -205,6 +208,7 @@ impl Mailbox {
                 tokio::time::sleep(pause).await;
                 left -= pause;
                 within(limit, "asking for news", self.session.noop()).await?.map_err(imap("asking for news"))?;
+                answered();
             }
             return Ok(self);
         }

@@ -150,7 +150,7 @@ impl EmailChannel {
                     break;
                 }
             }
-            mailbox = mailbox.wait().await?;
+            mailbox = mailbox.wait(|| context.progress.alive()).await?;
             context.progress.alive();
         }
     }
@@ -166,7 +166,12 @@ impl EmailChannel {
         let envelope = match parsed(move || Envelope::read(&header, &config)).await.unwrap_or(Err(Skip::Unreadable)) {
             Ok(envelope) => envelope,
             Err(skip) => {
-                tracing::info!(channel = %self.name, uid = mail.uid, reason = %skip, "a mail is passed over");
+                if matches!(skip, Skip::Unproven(_)) {
+                    // Perhaps the own server does not say what it verified: somebody has to know.
+                    tracing::warn!(channel = %self.name, uid = mail.uid, reason = %skip, "a mail is passed over");
+                } else {
+                    tracing::info!(channel = %self.name, uid = mail.uid, reason = %skip, "a mail is passed over");
+                }
                 let fate = if skip.is_odd() { Fate::Odd } else { Fate::Skipped };
                 return self.settle(mailbox, mail, fate).await;
             }

@@ -19,9 +19,9 @@ use crate::EmailConfig;
 use crate::error::{MailError, shortened};
 use crate::tls::Trust;
 
-/// How long a server may take to keep a mail that it has been given, in seconds. RFC 5321 allows
-/// ten minutes; nobody waits that long.
-const KEEP_TIMES: u32 = 2;
+/// How much longer than an answer it may take to bring a mail there. RFC 5321 allows ten minutes;
+/// nobody waits that long.
+const KEEP_TIMES: u32 = 4;
 /// How long the good-bye may take.
 const QUIT_WITHIN: Duration = Duration::from_secs(2);
 

@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// What a command may bring besides the mail it asks for, in bytes.
-pub(crate) const SMALL_TALK: u64 = 4 << 20;
+pub(crate) const SMALL_TALK: u64 = 16 << 20;
 
 /// A byte stream of any kind.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
