@@ -91,3 +91,69 @@ impl HomeAccess {
         Ok((is_approved || is_named) && self.is_let_in(&person, is_approved)? == Some(true))
     }
 }
+
+#[cfg(all(test, feature = "telegram"))]
+mod tests {
+    use chrono::Utc;
+    use nanobot_channels::Asked;
+    use nanobot_config::Environment;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{LoadOptions, load_in};
+
+    fn home(folder: &std::path::Path, rules: &Value) -> HomeAccess {
+        let mut section = json!({ "enabled": true, "token": "1:a" });
+        section.as_object_mut().unwrap().extend(rules.as_object().unwrap().clone());
+        std::fs::create_dir_all(folder.join(".nanobot")).unwrap();
+        let config = json!({ "channels": { "telegram": section } }).to_string();
+        std::fs::write(folder.join(".nanobot/config.json"), config).unwrap();
+        let environment = Environment::new([], Some(folder.into()), "/".into());
+        HomeAccess::of(&load_in(environment, &LoadOptions::default()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn only_who_is_known_and_let_in_says_who_else_is() {
+        let telegram = ChannelName::from("telegram");
+        let table = [
+            (json!({}), "8", false, false),
+            (json!({}), "8", true, true),
+            (json!({"allowFrom": ["7"]}), "7|ann", false, true),
+            (json!({"allowFrom": ["7"]}), "8", false, false),
+            (json!({"allowFrom": ["7"]}), "8", true, true),
+            (json!({"allowFrom": ["*"]}), "8", false, false),
+            (json!({"allowFrom": ["*"]}), "*", false, false),
+            (json!({"allowFrom": ["*", "7"]}), "7", false, true),
+            (json!({"allowFrom": ["*"]}), "8", true, true),
+            (json!({"allowFrom": []}), "8", true, false),
+            (json!({"allowFrom": ["7"], "dm": {"enabled": false}}), "7", false, false),
+            (json!({"dm": {"policy": "open"}}), "8", false, false),
+            (json!({"allowFrom": ["7"], "dm": {"policy": "allowlist", "allowFrom": ["9"]}}), "7", false, false),
+            (json!({"allowFrom": ["7"], "dm": {"policy": "allowlist", "allowFrom": ["9"]}}), "9", false, true),
+            (json!({"groupAllowFrom": ["8"], "groups": {"8": {"allowFrom": ["8"]}}}), "8", false, false),
+        ];
+        for (rules, sender, is_approved, expected) in table {
+            let folder = tempfile::tempdir().unwrap();
+            let access = home(folder.path(), &rules);
+            let sender = SenderId::from(sender);
+            if is_approved && let Asked::Code(code) = access.pairing().ask(&telegram, &sender, Utc::now()).unwrap() {
+                access.pairing().approve(&code, Some(&telegram), Utc::now()).unwrap();
+            }
+            assert_eq!(access.may_approve(&telegram, &sender).unwrap(), expected, "{rules} {sender} {is_approved}");
+            assert!(!access.may_approve(&"other".into(), &sender).unwrap(), "of no other channel");
+        }
+    }
+
+    #[test]
+    fn the_rules_are_those_of_now() {
+        let folder = tempfile::tempdir().unwrap();
+        let access = home(folder.path(), &json!({"allowFrom": ["7"]}));
+        let ann = Person { channel: "telegram".into(), sender: "7|ann".into() };
+        assert_eq!(access.is_let_in(&ann, false).unwrap(), Some(true));
+        home(folder.path(), &json!({"allowFrom": ["8"]}));
+        assert_eq!(access.is_let_in(&ann, false).unwrap(), Some(false));
+        assert_eq!(access.revoke(&ann).unwrap(), Revoked::WasNotApproved);
+        let other = Person { channel: "other".into(), ..ann };
+        assert_eq!(access.is_let_in(&other, true).unwrap(), None);
+    }
+}
