@@ -83,15 +83,15 @@ impl MessageTool {
 /// Arguments of `message`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct MessageArguments {
-    /// The text to send.
+    /// The text
     content: String,
-    /// Target channel; the current one by default.
+    /// By default this one
     #[serde(default)]
     channel: Option<String>,
-    /// Target chat; the current one by default.
+    /// By default this one
     #[serde(default)]
     chat_id: Option<String>,
-    /// Paths of files to attach.
+    /// Paths of files to attach
     #[serde(default)]
     media: Vec<String>,
 }

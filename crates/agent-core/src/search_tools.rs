@@ -24,9 +24,9 @@ const MOST_PLACES: usize = 30;
 /// Arguments of both.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct SearchArguments {
-    /// Words to look for; two characters are enough in Chinese and Japanese.
+    /// Words to look for
     query: String,
-    /// The most places to show (default 8, at most 30).
+    /// Places shown at most (default 8, up to 30)
     #[serde(default)]
     limit: Option<u32>,
 }
@@ -59,8 +59,7 @@ impl MemorySearchTool {
 impl TypedTool for MemorySearchTool {
     type Args = SearchArguments;
     const NAME: &'static str = "memory_search";
-    const DESCRIPTION: &'static str =
-        "Search long-term memory: facts, the history of conversations, day notes. Finds places by words.";
+    const DESCRIPTION: &'static str = "Search long-term memory by words: facts, history, day notes.";
     const EFFECT: Effect = Effect::Pure;
 
     async fn call(&self, arguments: SearchArguments, context: &ToolContext) -> Result<String, ToolError> {
@@ -101,8 +100,7 @@ impl SessionSearchTool {
 impl TypedTool for SessionSearchTool {
     type Args = SearchArguments;
     const NAME: &'static str = "session_search";
-    const DESCRIPTION: &'static str =
-        "Search what was said in this and in past conversations, word by word, also long ago. Finds messages by words.";
+    const DESCRIPTION: &'static str = "Search by words what was said in this and past conversations.";
     const EFFECT: Effect = Effect::Pure;
 
     async fn call(&self, arguments: SearchArguments, context: &ToolContext) -> Result<String, ToolError> {

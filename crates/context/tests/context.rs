@@ -148,24 +148,15 @@ async fn the_layers_stand_in_order() {
          # Memory\n\n## Long-term Memory\nLikes tea.\n\n## Today's Notes\nMet Ada.\n\n---\n\n\
          # Active Skills\n\n### Skill: memory\n\nUse grep.\n\n---\n\n"
     );
-    assert!(how_to.contains("read_file"));
+    assert!(how_to.contains("read its file"));
     let expected = "
-  <skill available=\"true\">
-    <name>memory</name>
-    <description>How to remember</description>
-    <location>/skills/memory/SKILL.md</location>
-  </skill>
-  <skill available=\"false\">
-    <name>needy</name>
-    <description>needy</description>
-    <location>/skills/needy/SKILL.md</location>
-    <requires>CLI: no-such-program, ENV: NO_SUCH_VARIABLE</requires>
-  </skill>
-  <skill available=\"true\">
-    <name>weather</name>
-    <description>Rain &amp; &lt;sun&gt;</description>
-    <location>/skills/weather/SKILL.md</location>
-  </skill>
+<skill available=\"true\"><name>memory</name><description>How to remember</description>\
+        <location>/skills/memory/SKILL.md</location></skill>
+<skill available=\"false\"><name>needy</name><description>needy</description>\
+        <location>/skills/needy/SKILL.md</location>\
+        <requires>CLI: no-such-program, ENV: NO_SUCH_VARIABLE</requires></skill>
+<skill available=\"true\"><name>weather</name><description>Rain &amp; &lt;sun&gt;</description>\
+        <location>/skills/weather/SKILL.md</location></skill>
 </skills>";
     assert_eq!(list, expected);
 }

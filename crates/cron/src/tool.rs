@@ -34,24 +34,23 @@ impl CronTool {
 /// Arguments of `cron`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct CronArguments {
-    /// `add`, `list` or `remove`.
     action: Action,
-    /// For `add`: what you are told when the time comes, complete: this conversation is not seen then.
+    /// For add: what you are told then, complete: this conversation is not seen.
     #[serde(default, alias = "description")]
     message: Option<String>,
-    /// Repeat after so many seconds.
+    /// Repeat after so many seconds
     #[serde(default)]
     every_seconds: Option<i64>,
-    /// Repeat by five fields: minute, hour, day of month, month, day of week.
+    /// Minute, hour, day of month, month, day of week
     #[serde(default)]
     cron_expr: Option<String>,
-    /// IANA time zone of `cron_expr`, such as Europe/Paris.
+    /// IANA zone of cron_expr
     #[serde(default)]
     tz: Option<String>,
-    /// Once, at this local time, such as 2026-12-24T18:00.
+    /// Once, local time as 2026-12-24T18:00
     #[serde(default)]
     at: Option<String>,
-    /// For `remove`.
+    /// For remove
     #[serde(default, alias = "id")]
     job_id: Option<String>,
     /// Instead of the above: a time, an expression, or `every 600`.
@@ -72,7 +71,7 @@ impl TypedTool for CronTool {
     type Args = CronArguments;
     const NAME: &'static str = "cron";
     const DESCRIPTION: &'static str =
-        "Set reminders and repeating tasks, list them, remove them. Give exactly one of at, every_seconds, cron_expr.";
+        "Set, list and remove reminders and repeating tasks. To add, give one of at, every_seconds, cron_expr.";
     const EFFECT: Effect = Effect::Irreversible;
 
     async fn call(&self, arguments: CronArguments, context: &ToolContext) -> Result<String, ToolError> {

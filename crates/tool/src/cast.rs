@@ -2,12 +2,13 @@
 //!
 //! Only along the schema and only without guessing: text becomes a number, a boolean, a list or
 //! an object when all of it reads as one; a number or a boolean becomes text. A boolean never
-//! becomes a number, nothing is wrapped into a list, null stays null, and what cannot be cast is
-//! left for validation to name.
+//! becomes a number, nothing is wrapped into a list, and what cannot be cast is left for validation
+//! to name. A member that may be left out and may not be null is left out when it is null, because
+//! that is how many models leave it out.
 
 use serde_json::{Number, Value};
 
-use crate::schema::{alternatives_of, is_of_type, property_of, types_of};
+use crate::schema::{alternatives_of, is_of_type, is_required, property_of, types_of};
 use crate::validate::fits;
 
 /// Integers beyond this are not exact in a floating-point number.
@@ -29,6 +30,7 @@ pub(crate) fn cast(schema: &Value, value: Value) -> Value {
             }
         }
         Value::Object(mut members) => {
+            members.retain(|name, member| !(member.is_null() && means_absent(schema, name)));
             for (name, member) in &mut members {
                 if let Some(property) = property_of(schema, name) {
                     *member = cast(property, member.take());
@@ -46,6 +48,12 @@ pub(crate) fn cast(schema: &Value, value: Value) -> Value {
         }
         value => value,
     }
+}
+
+/// Whether null is no value of a member that may be left out.
+fn means_absent(schema: &Value, name: &str) -> bool {
+    let Some(property) = property_of(schema, name) else { return false };
+    !is_required(schema, name) && !fits(property, &Value::Null)
 }
 
 /// What fits as it is stays; else the first alternative that a cast makes fit.
@@ -97,6 +105,7 @@ mod tests {
         let string = json!({"type": "string"});
         let integers = json!({"type": "array", "items": {"type": "integer"}});
         let object = json!({"type": "object", "properties": {"n": {"type": "integer"}, "flags": integers}});
+        let demanding = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
         let nullable = json!({"type": ["integer", "null"]});
         let any_of = json!({"anyOf": [{"type": "integer"}, {"type": "null"}]});
         let text_or_integer = json!({"anyOf": [{"type": "string"}, {"type": "integer"}]});
@@ -134,6 +143,8 @@ mod tests {
             (&object, json!({"n": "3", "flags": ["4"], "other": "5"}), json!({"n": 3, "flags": [4], "other": "5"})),
             (&object, json!("{\"n\": \"3\"}"), json!({"n": 3})),
             (&object, json!("[]"), json!("[]")),
+            (&object, json!({"n": null, "other": null}), json!({"other": null})),
+            (&demanding, json!({"n": null}), json!({"n": null})),
             (&nullable, json!("3"), json!(3)),
             (&nullable, json!(null), json!(null)),
             (&any_of, json!("3"), json!(3)),

@@ -25,6 +25,12 @@ pub(crate) fn property_of<'a>(schema: &'a Value, name: &str) -> Option<&'a Value
     schema.get("properties")?.get(name)
 }
 
+/// Whether an object has to have a member.
+pub(crate) fn is_required(schema: &Value, name: &str) -> bool {
+    let required = schema.get("required").and_then(Value::as_array);
+    required.is_some_and(|names| names.iter().any(|other| other == name))
+}
+
 /// Whether a value is of a type. A boolean is no number, and an unknown type fits everything.
 pub(crate) fn is_of_type(value: &Value, name: &str) -> bool {
     match name {

@@ -7,8 +7,9 @@ use async_trait::async_trait;
 use nanobot_types::{Effect, ToolResult, ToolSource, ToolSpec};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::schema::is_required;
 use crate::{Tool, ToolContext};
 
 /// Why a typed tool did not do what was asked, in words for the model.
@@ -136,5 +137,41 @@ fn schema_of<A: JsonSchema>() -> Value {
         object.remove("description");
         object.entry("properties").or_insert_with(|| Value::Object(serde_json::Map::new()));
     }
+    shorten(&mut schema);
     schema
+}
+
+/// Takes out what tells a model nothing and stands in every request: formats of numbers, defaults that
+/// are empty, and that what may be left out may be null as well (which counts as left out).
+fn shorten(schema: &mut Value) {
+    let whole = schema.clone();
+    for (name, property) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
+        let is_optional = !is_required(&whole, name);
+        if let Some(members) = property.as_object_mut() {
+            members.remove("format");
+            let is_empty = |value: &Value| value.is_null() || *value == false || *value == json!([]);
+            if members.get("default").is_some_and(is_empty) {
+                members.remove("default");
+            }
+            if members.get("minimum").is_some_and(|minimum| *minimum == 0) {
+                members.remove("minimum");
+            }
+            if is_optional && let Some(kind) = single_type(members.get("type")) {
+                members.insert("type".to_owned(), kind);
+            }
+        }
+        shorten(property);
+        if let Some(items) = property.get_mut("items") {
+            shorten(items);
+        }
+    }
+}
+
+/// The one type besides null.
+fn single_type(types: Option<&Value>) -> Option<Value> {
+    let others: Vec<&Value> = types?.as_array()?.iter().filter(|name| **name != "null").collect();
+    match others.as_slice() {
+        [one] => Some((*one).clone()),
+        _ => None,
+    }
 }

@@ -27,15 +27,15 @@ impl SpawnTool {
 /// Arguments of `spawn`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct SpawnArguments {
-    /// What to do, complete: the subagent does not see this conversation.
+    /// What to do, complete: this conversation is not seen
     task: String,
-    /// A short name for the task.
+    /// A short name
     #[serde(default)]
     label: Option<String>,
-    /// Wait and return the result here. By default it comes later, as a message.
+    /// Wait for the result, which else comes later as a message
     #[serde(default)]
     wait: bool,
-    /// Randomness of the subagent, 0 to 2.
+    /// 0 to 2
     #[serde(default)]
     temperature: Option<f32>,
 }
@@ -44,7 +44,7 @@ impl TypedTool for SpawnTool {
     type Args = SpawnArguments;
     const NAME: &'static str = "spawn";
     const DESCRIPTION: &'static str =
-        "Give a long or independent task to a subagent that works in the background with files, shell and web.";
+        "Give a long or independent task to a subagent in the background, which has files, shell and web.";
     // The task's name is the place of the call in its turn, and a task is taken once.
     const EFFECT: Effect = Effect::Idempotent;
 

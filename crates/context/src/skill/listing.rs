@@ -6,7 +6,7 @@ use super::body_of;
 
 const HOW_TO: &str = "# Skills
 
-Guides for particular work. When one fits, read its file with read_file and follow it. One that is not available needs what it requires first.";
+Guides for particular work. When one fits, read its file and follow it. One that is not available lacks what it requires.";
 
 /// The longest text of a skill in the list, in characters.
 const LINE_LIMIT: usize = 300;
@@ -37,11 +37,11 @@ fn entry(skill: &Skill) -> String {
     let location = skill.location.display();
     let requires = match skill.requires() {
         requires if requires.is_empty() => requires,
-        requires => format!("    <requires>{}</requires>\n", shown(&requires)),
+        requires => format!("<requires>{}</requires>", shown(&requires)),
     };
     format!(
-        "  <skill available=\"{available}\">\n    <name>{name}</name>\n    <description>{description}</description>\n    \
-         <location>{location}</location>\n{requires}  </skill>\n"
+        "<skill available=\"{available}\"><name>{name}</name><description>{description}</description>\
+         <location>{location}</location>{requires}</skill>\n"
     )
 }
 
@@ -92,10 +92,10 @@ mod tests {
         assert_eq!(
             entries,
             format!(
-                "  <skill available=\"false\">\n    <name>a</name>\n    \
-                 <description>&lt;/description&gt;&lt;/skill&gt; two lines &amp; {}…</description>\n    \
-                 <location>/w/skills/a/SKILL.md</location>\n    \
-                 <requires>a SKILL.md that can be used: line 1: &lt;b&gt;</requires>\n  </skill>\n</skills>",
+                "<skill available=\"false\"><name>a</name>\
+                 <description>&lt;/description&gt;&lt;/skill&gt; two lines &amp; {}…</description>\
+                 <location>/w/skills/a/SKILL.md</location>\
+                 <requires>a SKILL.md that can be used: line 1: &lt;b&gt;</requires></skill>\n</skills>",
                 "x".repeat(265)
             )
         );
