@@ -335,6 +335,12 @@ impl DiscordFake {
         self.state.read(|state| state.resumes)
     }
 
+    /// How often a session was resumed at another address than the one that it was given for that.
+    #[must_use]
+    pub fn resumes_elsewhere(&self) -> usize {
+        self.state.read(|state| state.resumes_elsewhere)
+    }
+
     /// Waits until so many sessions were begun.
     ///
     /// # Errors

@@ -98,7 +98,7 @@ impl State {
         Pushed { channel_id: channel, message_id: id, number: self.dispatch("INTERACTION_CREATE", &event, 0) }
     }
 
-    /// An answer to an interaction.
+    /// An answer to an interaction. Returns of which kind it is.
     pub(super) fn answer(&mut self, id: u64, token: &str, body: &Value) -> Outcome {
         let unknown = || Refusal::new(404, 10_062, "Unknown interaction");
         let open = self.interactions.get_mut(&id).filter(|open| open.token == token).ok_or_else(unknown)?;
@@ -132,7 +132,7 @@ impl State {
             message.components = components.clone();
         }
         self.answers.push(Answer { interaction: id, kind, data });
-        Ok(Value::Null)
+        Ok(json!(kind))
     }
 
     /// Puts the whole menu.

@@ -265,9 +265,6 @@ impl Connection {
         if !["os", "browser", "device"].iter().all(|key| properties.is_some_and(|known| known.get(key).is_some())) {
             return Err(End::Complaint(4002, "identified without properties".to_owned()));
         }
-        if self.is_resuming_place {
-            return Err(End::Complaint(4003, "identified where sessions are resumed".to_owned()));
-        }
         let intents = content.get("intents").and_then(Value::as_u64).filter(|intents| intents & !ALL_INTENTS == 0);
         let Some(intents) = intents else { return Err(End::Close(4013)) };
         if intents & MESSAGE_CONTENT != 0 && self.state.read(|state| state.is_content_disallowed) {
@@ -280,14 +277,11 @@ impl Connection {
 
     async fn resume(&mut self, content: &Value) -> Result<(), End> {
         self.check_token(content)?;
-        if !self.is_resuming_place {
-            return Err(End::Complaint(4003, "resumed where sessions begin".to_owned()));
-        }
         let id = content.get("session_id").and_then(Value::as_str).unwrap_or_default().to_owned();
         let Some(number) = content.get("seq").and_then(Value::as_u64) else {
             return Err(End::Complaint(4002, "resumed without a number".to_owned()));
         };
-        let connection = self.id;
+        let (connection, is_elsewhere) = (self.id, !self.is_resuming_place);
         let resumed = self.state.change(|state| {
             let session = state.session(&id)?;
             let exists = session.confirm(number);
@@ -295,6 +289,7 @@ impl Connection {
                 session.connection = Some(connection);
                 session.add("RESUMED", &json!({"_trace": []}));
                 state.resumes += 1;
+                state.resumes_elsewhere += usize::from(is_elsewhere);
             }
             Some(exists)
         });

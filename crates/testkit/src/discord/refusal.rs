@@ -44,7 +44,7 @@ impl Refusal {
 /// The answer to a call; `Null` has no body.
 pub(super) fn response(outcome: &Outcome) -> Response {
     let response = match outcome {
-        Ok(Value::Null) => Response::bytes(204, "application/json", ""),
+        Ok(Value::Null) => Response::bytes(204, "text/html; charset=utf-8", ""),
         Ok(result) => Response::json(200, result),
         Err(refusal) => Response::json(refusal.status, &json!({"code": refusal.code, "message": refusal.message})),
     };

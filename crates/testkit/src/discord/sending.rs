@@ -25,7 +25,8 @@ const MESSAGE_FIELDS: &[&str] = &[
     "enforce_nonce",
     "poll",
 ];
-const EDIT_FIELDS: &[&str] = &["content", "embeds", "flags", "allowed_mentions", "components", "attachments"];
+/// The last one means nothing, but discord.py sends it.
+const EDIT_FIELDS: &[&str] = &["content", "embeds", "flags", "allowed_mentions", "components", "attachments", "tts"];
 
 /// A file that came with a request.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -55,6 +55,8 @@ pub(super) struct State {
     pub(super) is_silent: bool,
     pub(super) identifies: usize,
     pub(super) resumes: usize,
+    /// Those of them that were not asked for where the session said.
+    pub(super) resumes_elsewhere: usize,
     pub(super) complaints: Vec<String>,
     pub(super) direct: BTreeMap<u64, Person>,
     /// Threads by id, with the channels they are part of.
@@ -90,6 +92,7 @@ impl Default for State {
             is_silent: false,
             identifies: 0,
             resumes: 0,
+            resumes_elsewhere: 0,
             complaints: Vec::new(),
             direct: BTreeMap::new(),
             threads: BTreeMap::new(),
