@@ -14,6 +14,7 @@ mod authentic;
 mod channel;
 mod compose;
 mod config;
+mod connect;
 mod content;
 mod envelope;
 mod error;

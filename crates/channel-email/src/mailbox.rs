@@ -1,19 +1,16 @@
 //! A mailbox on an IMAP server: the few commands that are needed, each with a time limit.
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_imap::Session;
 use async_imap::error::Error as ImapError;
 use async_imap::types::{Flag, UnsolicitedResponse};
-use async_imap::{Client, Session};
 use futures_util::TryStreamExt as _;
-use rustls::pki_types::ServerName;
-use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
 
+use crate::connect::connect;
 use crate::error::{MailError, shortened};
 use crate::tls::Trust;
 use crate::wire::{SMALL_TALK, Wire};
@@ -69,6 +66,14 @@ impl Mailbox {
         let mut session = within(limit, "logging in", login).await?.map_err(|(error, _)| refused(config, error))?;
         let capabilities = within(limit, "asking for the server's abilities", session.capabilities()).await?;
         let capabilities = capabilities.map_err(imap("asking for the server's abilities"))?;
+        if capabilities.has_str("ID") {
+            // Some providers open no mailbox for programs that do not say what they are.
+            let introduced = within(limit, "saying who we are", session.id([("name", Some("nanobot"))])).await?;
+            introduced.map(drop).or_else(|error| match imap("saying who we are")(error) {
+                refusal if refusal.is_refusal() => Ok(()),
+                error => Err(error),
+            })?;
+        }
         let name = &config.imap_mailbox;
         let folder = folder::encoded(name);
         let selecting =
@@ -237,50 +242,6 @@ impl Mailbox {
     }
 }
 
-/// Connects and greets, encrypted as the configuration says.
-async fn connect(config: &EmailConfig, trust: &Trust) -> Result<Client<Wire>, MailError> {
-    let host = format!("{}:{}", config.imap_host, config.imap_port);
-    let unreachable = |source| MailError::Connect { host: host.clone(), source };
-    let stream = TcpStream::connect((config.imap_host.as_str(), config.imap_port)).await.map_err(unreachable)?;
-    let is_local = stream.peer_addr().is_ok_and(|address| is_loopback(address.ip()));
-    stream.set_nodelay(true).map_err(unreachable)?;
-    if config.imap_use_ssl {
-        let mut client = Client::new(encrypt(Wire::new(stream), config, trust).await?);
-        greeted(&mut client).await?;
-        return Ok(client);
-    }
-    let mut client = Client::new(Wire::new(stream));
-    greeted(&mut client).await?;
-    if !config.imap_use_tls.unwrap_or(!is_local) {
-        return Ok(client);
-    }
-    if let Err(error) = client.run_command_and_check_ok("STARTTLS", None).await {
-        return Err(match error {
-            ImapError::No(_) | ImapError::Bad(_) => MailError::NoStartTls(host),
-            source => MailError::Imap { doing: "STARTTLS", source },
-        });
-    }
-    // Whatever was sent before the encryption began is forgotten with the client.
-    Ok(Client::new(encrypt(client.into_inner(), config, trust).await?))
-}
-
-async fn encrypt(wire: Wire, config: &EmailConfig, trust: &Trust) -> Result<Wire, MailError> {
-    let failed = |source| MailError::Tls { host: format!("{}:{}", config.imap_host, config.imap_port), source };
-    let name = ServerName::try_from(config.imap_host.clone()).map_err(|error| failed(std::io::Error::other(error)))?;
-    let connector = TlsConnector::from(trust.imap().await?);
-    Ok(Wire::new(connector.connect(name, wire.into_inner()).await.map_err(failed)?))
-}
-
-async fn greeted(client: &mut Client<Wire>) -> Result<(), MailError> {
-    let doing = "greeting";
-    let greeting = client.read_response().await.map_err(|error| imap(doing)(error.into()))?;
-    greeting.map(drop).ok_or_else(|| imap(doing)(ImapError::ConnectionLost))
-}
-
-fn is_loopback(address: IpAddr) -> bool {
-    address.to_canonical().is_loopback()
-}
-
 /// What a failed login means. Servers also refuse it when they are busy; only some say why
 /// (RFC 5530).
 fn refused(config: &EmailConfig, error: ImapError) -> MailError {
@@ -296,6 +257,6 @@ async fn within<T>(limit: Duration, doing: &'static str, work: impl Future<Outpu
     timeout(limit, work).await.map_err(|_elapsed| MailError::Slow { doing, seconds: limit.as_secs() })
 }
 
-fn imap(doing: &'static str) -> impl Fn(ImapError) -> MailError {
+pub(crate) fn imap(doing: &'static str) -> impl Fn(ImapError) -> MailError {
     move |source| MailError::Imap { doing, source }
 }

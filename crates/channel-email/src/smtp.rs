@@ -16,6 +16,7 @@ use nanobot_channel::ChannelError;
 use tokio::time::timeout;
 
 use crate::EmailConfig;
+use crate::connect::ADDRESSES;
 use crate::error::{MailError, shortened};
 use crate::tls::Trust;
 
@@ -64,7 +65,8 @@ async fn open(config: &EmailConfig, trust: &Trust) -> Result<AsyncSmtpConnection
     let opening = async {
         let server = (config.smtp_host.as_str(), config.smtp_port);
         let (name, implicit) = (ClientId::default(), config.smtp_use_ssl.then(|| tls.clone()));
-        let mut connection = AsyncSmtpConnection::connect_tokio1(server, Some(limit), &name, implicit, None).await?;
+        let mut connection =
+            AsyncSmtpConnection::connect_tokio1(server, Some(limit / ADDRESSES), &name, implicit, None).await?;
         if config.smtp_use_tls && !config.smtp_use_ssl {
             connection.starttls(tls, &name).await?;
         }

@@ -55,6 +55,7 @@ async fn connections_that_break_lose_nothing() {
     for command in ["LOGIN", "CAPABILITY", "SELECT", "UID SEARCH", "UID FETCH"] {
         fake.fail_next(command, MailFault::Cut);
     }
+    fake.fail_next("ID", answer("{tag} BAD what\r\n"));
     fake.fail_next("LOGIN", answer("{tag} NO [UNAVAILABLE] try again later\r\n"));
     fake.fail_next("SELECT", answer("* BYE too many connections\r\n"));
     fake.fail_next("UID SEARCH", answer("* SEARCH 1 2 x\r\n{tag} OK done\r\n"));

@@ -81,7 +81,7 @@ async fn what_is_quoted_of_the_assistant_is_left_out() {
 async fn files_are_kept_as_the_configuration_says() {
     let fake = MailFake::start().await.unwrap();
     let keys = json!({
-        "allowedAttachmentTypes": ["image/*", "text/csv"], "maxAttachmentSize": 20, "maxAttachmentsPerEmail": 2,
+        "allowedAttachmentTypes": ["image/*", "text/csv", "audio/ogg"], "maxAttachmentSize": 20, "maxAttachmentsPerEmail": 3,
     });
     let running = Running::at(&fake, &keys);
     let part = |kind: &str, name: &str, body: &str| {
@@ -94,6 +94,7 @@ async fn files_are_kept_as_the_configuration_says() {
         part("application/pdf", "report.pdf", "%PDF-1"),
         part("application/ms-tnef", "winmail.dat", "x"),
         part("text/csv", "a.csv", "1,2"),
+        part("audio/ogg", "note.ogg", "OggS"),
         part("text/csv", "b.csv", "3,4"),
     ];
     let rest = format!(
@@ -112,13 +113,16 @@ async fn files_are_kept_as_the_configuration_says() {
         "[not kept: report.pdf (application/pdf, 6 bytes): files of its type are not allowed]",
         "[not kept: winmail.dat (application/ms-tnef, 1 bytes): it is in Outlook's own format]",
         "[file: /media/a.csv (a.csv)]",
-        "[not kept: b.csv (text/csv, 3 bytes): only 2 files of a mail are kept]",
+        "[file: /media/note.ogg (note.ogg)]",
+        "[transcription: what is said in /media/note.ogg]",
+        "[not kept: b.csv (text/csv, 3 bytes): only 3 files of a mail are kept]",
     ];
     assert_eq!(body, expected.join("\n"));
     let image = MediaRef { location: "/media/../cat.gif".to_owned(), mime: Some("image/gif".to_owned()) };
     assert_eq!(message.media, [image]);
     let kept: Vec<_> = running.assistant.seen().kept.into_iter().map(|(name, _, bytes)| (name, bytes)).collect();
-    assert_eq!(kept, [("../cat.gif".to_owned(), b"GIF89a".to_vec()), ("a.csv".to_owned(), b"1,2".to_vec())]);
+    let expected = [("../cat.gif", "GIF89a"), ("a.csv", "1,2"), ("note.ogg", "OggS")];
+    assert_eq!(kept, expected.map(|(name, bytes)| (name.to_owned(), bytes.as_bytes().to_vec())));
     running.stop().await;
 }
 

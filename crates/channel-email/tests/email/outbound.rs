@@ -121,7 +121,7 @@ async fn the_probe_changes_nothing() {
     let uid = fake.push(note(ANN, "1@friend.test", "hi"));
     let channel = channel(&fake, &json!({}));
     assert_eq!(channel.probe().unwrap().probe().await.unwrap(), "bot@bot.test");
-    let expected = ["LOGIN", "CAPABILITY", "EXAMINE", "LOGOUT", "EHLO", "AUTH", "QUIT"];
+    let expected = ["LOGIN", "CAPABILITY", "ID", "EXAMINE", "LOGOUT", "EHLO", "AUTH", "QUIT"];
     assert_eq!(fake.commands(), expected);
     assert!(!fake.has_flag(uid, r"\Seen"));
     fake.fail_next("EXAMINE", nanobot_testkit::mail::MailFault::Answer("{tag} NO gone\r\n".to_owned()));

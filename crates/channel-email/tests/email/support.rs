@@ -8,8 +8,8 @@ use mail_parser::{MessageParser, MimeHeaders as _};
 use nanobot_channel::{
     Access, AccessDecision, Admission, Arrival, CancellationToken, Channel, ChannelContext, ChannelError,
     ChannelFactory as _, ChannelName, ChatId, CommandInfo, InboundMessage, Intake, MediaError, MediaRef, MediaStore,
-    OutboundKey, OutboundKind, OutboundMessage, OutboundPart, Progress, RawConfig, SenderId, TaskTracker, Value,
-    async_trait,
+    OutboundKey, OutboundKind, OutboundMessage, OutboundPart, Progress, RawConfig, SenderId, TaskTracker,
+    TranscribeError, Transcriber, Value, async_trait,
 };
 use nanobot_channel_email::EmailFactory;
 use nanobot_testkit::mail::{PASSWORD, USER};
@@ -169,6 +169,13 @@ impl MediaStore for Assistant {
     }
 }
 
+#[async_trait]
+impl Transcriber for Assistant {
+    async fn transcribe(&self, recording: &MediaRef) -> Result<String, TranscribeError> {
+        Ok(format!(" what is said in {} ", recording.location))
+    }
+}
+
 /// A channel that runs.
 pub(crate) struct Running {
     pub(crate) channel: Arc<dyn Channel>,
@@ -191,7 +198,7 @@ impl Running {
             intake: Arc::<Assistant>::clone(&assistant),
             progress: Arc::<Assistant>::clone(&assistant),
             media: Arc::<Assistant>::clone(&assistant),
-            transcriber: None,
+            transcriber: Some(Arc::<Assistant>::clone(&assistant)),
             commands: Arc::new(COMMANDS),
             tasks: tasks.clone(),
             cancel: cancel.clone(),

@@ -91,8 +91,9 @@ impl Connection {
         match name {
             "CAPABILITY" => {
                 let idle = if self.has_idle { " IDLE" } else { "" };
-                Next::GoOn(format!("* CAPABILITY IMAP4rev1 UIDPLUS{idle}\r\n{tag} OK done\r\n"))
+                Next::GoOn(format!("* CAPABILITY IMAP4rev1 ID UIDPLUS{idle}\r\n{tag} OK done\r\n"))
             }
+            "ID" => Next::GoOn(format!("* ID NIL\r\n{tag} OK done\r\n")),
             "LOGIN" => {
                 let password = self.state.read(|state| state.password.clone());
                 self.is_in = words(rest) == [USER, &password];
