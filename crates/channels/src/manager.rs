@@ -90,6 +90,7 @@ pub struct ChannelManager {
 #[derive(Debug)]
 struct Shared {
     bus: Arc<dyn Bus>,
+    ledger: Arc<dyn Ledger>,
     media: MediaSettings,
     stickers: Stickers,
     transcriber: Option<Arc<dyn Transcriber>>,
@@ -121,6 +122,7 @@ impl ChannelManager {
         let manager = Self {
             shared: Shared {
                 bus: Arc::clone(&parts.bus),
+                ledger: Arc::clone(&parts.ledger),
                 media: parts.media.clone(),
                 stickers: parts.stickers.clone(),
                 transcriber: parts.transcriber.clone(),
@@ -171,6 +173,7 @@ impl ChannelManager {
             channel: Arc::clone(&channel) as Arc<dyn Channel>,
             settings: settings.clone(),
             bus: Arc::clone(&shared.bus),
+            ledger: Arc::clone(&shared.ledger),
             working: working.clone(),
             flush: self.flush.clone(),
             cancel: cancel.clone(),

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nanobot_bus::{Bus, BusError, Delivery, REDELIVERY_DELAY, Settle, Subscription};
+use nanobot_bus::{Bus, BusError, Delivery, Ledger, LedgerFilter, Queue, REDELIVERY_DELAY, Settle, Subscription};
 use nanobot_channel::{
     Channel, ChannelError, ChannelName, DeliveryGuarantee, OutboundKind, OutboundMessage, OutboundPart, SendRecovery,
 };
@@ -34,11 +34,16 @@ const LAST_SEND: Duration = Duration::from_secs(2);
 /// A queue that gives nothing for so long while it is flushed is empty.
 const EMPTY_AFTER: Duration = Duration::from_millis(100);
 
+/// How many open messages are looked at when a worker begins.
+const INHERITED: usize = 1000;
+
 /// Sends for one channel.
 pub(crate) struct OutboundWorker {
     pub(crate) channel: Arc<dyn Channel>,
     pub(crate) settings: watch::Receiver<ChannelSettings>,
     pub(crate) bus: Arc<dyn Bus>,
+    /// The same, to see what waits from before the start.
+    pub(crate) ledger: Arc<dyn Ledger>,
     pub(crate) working: WorkKeeper,
     /// Fires when the worker has to end with what is in the queue now.
     pub(crate) flush: CancellationToken,
@@ -60,8 +65,24 @@ impl OutboundWorker {
     /// Sends until the bus closes, or it is told to end.
     pub(crate) async fn run(mut self) {
         let Some(mut subscription) = self.subscribe().await else { return };
+        self.inherit().await;
         while let Some(delivery) = self.next(&mut subscription).await {
             self.handle(delivery).await;
+        }
+    }
+
+    /// Finds out which chats have waited since before the start, so that what is newer does not
+    /// overtake it. Only the order depends on it, so an error stops nothing.
+    async fn inherit(&mut self) {
+        match self.ledger.list(Queue::Outbound, LedgerFilter::Open, INHERITED).await {
+            Ok(open) => {
+                let oldest_first = open.into_iter().rev().filter_map(|entry| entry.outbound);
+                let own = oldest_first.filter(|message| message.channel == *self.channel.name());
+                own.for_each(|message| self.waiting.inherit(&message));
+            }
+            Err(error) => {
+                tracing::warn!(channel = %self.name(), %error, "cannot see what waits from before the start");
+            }
         }
     }
 

@@ -3,7 +3,8 @@
 //! Decision: what waits lies in the ledger, not here, so nothing is held in memory and a crash
 //! leaves no doubt about it. Here is only who is first in each such chat: messages behind it go
 //! back to the ledger until just after the next try, so that a chat stays in order while all
-//! other chats go on.
+//! other chats go on. What waits from before the start is found by looking into the ledger once;
+//! when it is due only the ledger knows.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,6 +16,10 @@ use tokio::time::Instant;
 const GRACE: Duration = Duration::from_secs(5);
 /// The distance between messages that wait behind the first.
 const STEP: Duration = Duration::from_millis(20);
+/// How long one is waited for that waits from before the start.
+const INHERITED: Duration = Duration::from_mins(1);
+/// How often messages behind such a one ask again.
+const ASK_AGAIN: Duration = Duration::from_millis(250);
 /// Above this many chats, those whose time has passed are forgotten.
 const CHATS: usize = 1024;
 
@@ -30,6 +35,8 @@ struct First {
     until: Instant,
     /// How many were sent back behind it since the last try.
     behind: u32,
+    /// It waits from before the start, so that `until` says only how long it is waited for.
+    is_inherited: bool,
 }
 
 /// How a message has fared so far.
@@ -55,8 +62,24 @@ impl Waiting {
         if first.key == message.key || now >= first.until + GRACE {
             return None;
         }
+        if first.is_inherited {
+            return Some(ASK_AGAIN);
+        }
         first.behind = first.behind.saturating_add(1);
         Some(first.until.saturating_duration_since(now) + STEP.saturating_mul(first.behind))
+    }
+
+    /// `message` waits from before the start: its chat waits for it, if it is the first one there.
+    pub(crate) fn inherit(&mut self, message: &OutboundMessage) {
+        let now = Instant::now();
+        self.chats.entry(message.chat_id.clone()).or_insert_with(|| First {
+            key: message.key.clone(),
+            tries: 0,
+            since: now,
+            until: now + INHERITED,
+            behind: 0,
+            is_inherited: true,
+        });
     }
 
     /// How `message` has fared, this failure included.
@@ -74,7 +97,7 @@ impl Waiting {
             self.chats.retain(|_, first| now < first.until + GRACE);
         }
         let Record { tries, since } = record;
-        let first = First { key: message.key.clone(), tries, since, until: now + pause, behind: 0 };
+        let first = First { key: message.key.clone(), tries, since, until: now + pause, behind: 0, is_inherited: false };
         self.chats.insert(message.chat_id.clone(), first);
     }
 

@@ -146,6 +146,27 @@ async fn a_part_is_tried_again_from_where_it_failed_and_other_chats_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_waits_from_before_a_start_is_not_overtaken() {
+    let fixture = start(vec![RecordingChannel::new("chat")]);
+    let pause = Duration::from_secs(30);
+    fixture.channels[0].fail_next(SendFault::Refuse(ChannelError::RateLimited { retry_after: pause }));
+    fixture.publish(reply("1", 0, "one")).await;
+    while fixture.channels[0].attempts() == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(fixture.manager.stop().await);
+    // Another worker knows nothing of what the last one remembered.
+    let again = start_on(fixture.bus, vec![RecordingChannel::new("chat")]);
+    again.publish(reply("1", 1, "two")).await;
+    again.publish(reply("2", 0, "other")).await;
+    again.publish(reply("1", 2, "three")).await;
+    let sent = EntryState::Sent;
+    let ledger = again.settled().await;
+    assert_eq!(ledger.iter().map(|(_, state, _)| *state).collect::<Vec<_>>(), [sent; 4]);
+    assert_eq!(again.channels[0].texts(), ["other", "one", "two", "three"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_platform_names_the_pause_and_the_retries_end() {
     let fixture = start(vec![RecordingChannel::new("chat")]);
     let channel = &fixture.channels[0];
