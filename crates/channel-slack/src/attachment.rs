@@ -129,7 +129,7 @@ impl Attachment {
 
 /// Follows an address to where the file is.
 async fn open(api: &Api, address: &str) -> Result<Response, FetchError> {
-    let mut address = Url::parse(address).map_err(|_| FetchError::NoAddress)?;
+    let mut address = Url::parse(address).map_err(|_unreadable| FetchError::NoAddress)?;
     for _ in 0..=REDIRECTS {
         if !may_have_the_token(api, &address) {
             return Err(FetchError::Elsewhere);
@@ -140,7 +140,7 @@ async fn open(api: &Api, address: &str) -> Result<Response, FetchError> {
             let status = response.status();
             return if status.is_success() { Ok(response) } else { Err(FetchError::Status(status.as_u16())) };
         }
-        address = address.join(&header(&response, &LOCATION)).map_err(|_| FetchError::NoAddress)?;
+        address = address.join(&header(&response, &LOCATION)).map_err(|_unreadable| FetchError::NoAddress)?;
     }
     Err(FetchError::Elsewhere)
 }

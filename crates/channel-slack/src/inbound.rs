@@ -11,6 +11,7 @@ use nanobot_channel::{
 };
 use serde_json::json;
 
+use crate::SlackConfig;
 use crate::attachment::Attachment;
 use crate::channel::SlackChannel;
 use crate::text::{mentions, readable, without_mention};
@@ -50,9 +51,9 @@ pub(crate) struct Candidate {
     pub(crate) pressed: Option<(Value, String)>,
 }
 
-impl SlackChannel {
+impl Candidate {
     /// What an event is about. `None` when it is not for the assistant.
-    pub(crate) fn from_event(&self, me: &Identity, event: &Event) -> Option<Candidate> {
+    pub(crate) fn of_event(config: &SlackConfig, me: &Identity, event: &Event) -> Option<Self> {
         let is_mention = event.kind == "app_mention";
         if !is_mention && event.kind != "message" {
             return None;
@@ -75,14 +76,14 @@ impl SlackChannel {
             ChatKind::Group => Arrival::group(is_mention || is_answer || mentions(raw, &me.user)),
         };
         let said_in = given(&event.thread_ts);
-        let begins_thread = kind == ChatKind::Group && self.config.reply_in_thread;
+        let begins_thread = kind == ChatKind::Group && config.reply_in_thread;
         let thread = said_in.clone().or_else(|| begins_thread.then(|| ts.clone()));
         let files = event.files.iter().flatten().map(Attachment::of).collect();
         let event = json!({
             "type": event.kind, "user": user, "channel": chat, "ts": ts, "thread_ts": said_in, "text": raw,
         });
-        Some(Candidate {
-            metadata: metadata(event, thread.as_deref(), kind),
+        Some(Self {
+            metadata: metadata(&event, thread.as_deref(), kind),
             sender: SenderId::from(user),
             chat: ChatId::from(chat),
             arrival,
@@ -97,7 +98,7 @@ impl SlackChannel {
     }
 
     /// What a press of a button is about. `None` when the button is not one of ours.
-    pub(crate) fn from_interaction(&self, interaction: Interaction) -> Option<Candidate> {
+    pub(crate) fn of_interaction(interaction: Interaction) -> Option<Self> {
         let Interaction { kind, user, channel, message, actions } = interaction;
         let action = actions.into_iter().next()?;
         if kind != "block_actions" || action.kind != "button" || !action.action_id.starts_with(BUTTON) {
@@ -110,8 +111,8 @@ impl SlackChannel {
         let kind = chat_kind(None, &channel.id);
         let thread = message.get("thread_ts").and_then(Value::as_str).map(str::to_owned);
         let event = json!({"type": "block_actions", "user": user.id, "channel": channel.id, "ts": action.action_ts});
-        Some(Candidate {
-            metadata: metadata(event, thread.as_deref(), kind),
+        Some(Self {
+            metadata: metadata(&event, thread.as_deref(), kind),
             sender: SenderId::from(user.id),
             chat: ChatId::from(channel.id),
             // Whoever presses a button of ours means us.
@@ -128,7 +129,7 @@ impl SlackChannel {
 
     /// What a slash command is about: a command of the assistant by its own name, or anything else
     /// behind a name that only the workspace knows (`/nanobot new`, `/nanobot how are you?`).
-    pub(crate) fn from_command(&self, command: SlashCommand, commands: &[CommandInfo]) -> Option<Candidate> {
+    pub(crate) fn of_command(command: SlashCommand, commands: &[CommandInfo]) -> Option<Self> {
         let SlashCommand { command, text, user_id, channel_id, channel_name, trigger_id } = command;
         if user_id.is_empty() || channel_id.is_empty() || trigger_id.is_empty() {
             return None;
@@ -136,8 +137,8 @@ impl SlackChannel {
         let kind =
             chat_kind(channel_name.as_deref().filter(|name| *name == "directmessage").map(|_| "im"), &channel_id);
         let event = json!({"type": "slash_commands", "user": user_id, "channel": channel_id, "command": command});
-        Some(Candidate {
-            metadata: metadata(event, None, kind),
+        Some(Self {
+            metadata: metadata(&event, None, kind),
             sender: SenderId::from(user_id),
             chat: ChatId::from(channel_id),
             arrival: if kind == ChatKind::Direct { Arrival::direct() } else { Arrival::group(true) },
@@ -150,7 +151,9 @@ impl SlackChannel {
             pressed: None,
         })
     }
+}
 
+impl SlackChannel {
     /// Makes the message, fetching its files and its thread. Only for senders who may talk.
     pub(crate) async fn compose(
         &self,
@@ -206,7 +209,7 @@ fn command_text(command: &str, text: &str, commands: &[CommandInfo]) -> String {
     }
 }
 
-fn metadata(event: Value, thread: Option<&str>, kind: ChatKind) -> Map {
+fn metadata(event: &Value, thread: Option<&str>, kind: ChatKind) -> Map {
     let channel_type = if kind == ChatKind::Direct { "im" } else { "channel" };
     let slack = json!({"event": event, "thread_ts": thread, "channel_type": channel_type});
     Map::from_iter([("slack".to_owned(), slack)])

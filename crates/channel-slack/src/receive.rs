@@ -242,11 +242,11 @@ impl SlackChannel {
         let read = match kind {
             "events_api" => {
                 let event = payload.get("event").cloned().unwrap_or_default();
-                serde_json::from_value::<Event>(event).map(|event| self.from_event(me, &event))
+                serde_json::from_value::<Event>(event).map(|event| Candidate::of_event(&self.config, me, &event))
             }
-            "interactive" => serde_json::from_value(payload).map(|pressed| self.from_interaction(pressed)),
+            "interactive" => serde_json::from_value(payload).map(Candidate::of_interaction),
             "slash_commands" => {
-                serde_json::from_value(payload).map(|command| self.from_command(command, &context.commands))
+                serde_json::from_value(payload).map(|command| Candidate::of_command(command, &context.commands))
             }
             _ => {
                 tracing::debug!(channel = %self.name, kind, "an envelope of an unknown kind was passed over");

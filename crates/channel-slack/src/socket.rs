@@ -113,7 +113,7 @@ async fn upgrade(api: &Api, ticket: &str) -> Result<Upgraded, CallError> {
         Some(("ws", rest)) => format!("http://{rest}"),
         _ => return Err(unusable()),
     };
-    let address = Url::parse(&address).map_err(|_| unusable())?;
+    let address = Url::parse(&address).map_err(|_unreadable| unusable())?;
     let key = generate_key();
     let request = api.client()?.get(address);
     let request = request

@@ -71,8 +71,8 @@ impl SlackChannel {
                 Admission::ShuttingDown => return Next::Stop,
                 Admission::Accepted => {
                     self.begin_reaction(&candidate);
-                    if let Some((message, label)) = candidate.pressed {
-                        self.show_choice(candidate.chat.as_str(), message, &label);
+                    if let Some((message, label)) = &candidate.pressed {
+                        self.show_choice(candidate.chat.as_str(), message, label);
                     }
                     return Next::Forget;
                 }
@@ -99,7 +99,7 @@ impl SlackChannel {
     }
 
     /// Puts the choice in place of the buttons, without waiting for it.
-    fn show_choice(&self, chat: &str, message: Value, label: &str) {
+    fn show_choice(&self, chat: &str, message: &Value, label: &str) {
         let Some(ts) = message.get("ts").and_then(Value::as_str) else { return };
         let is_row = |block: &&Value| block.get("type").and_then(Value::as_str) == Some("actions");
         let blocks = message.get("blocks").and_then(Value::as_array);

@@ -22,7 +22,7 @@ async fn server(answer: impl Fn(&Request) -> Response + Send + Sync + 'static) -
     (server.await.unwrap(), asked)
 }
 
-fn create(base: &str, own_proxy: Value, proxy: Option<String>) -> Arc<dyn Channel> {
+fn create(base: &str, own_proxy: &Value, proxy: Option<String>) -> Arc<dyn Channel> {
     let section = json!({"botToken": BOT_TOKEN, "appToken": APP_TOKEN, "apiBase": base, "proxy": own_proxy});
     let config = RawConfig { proxy, ..RawConfig::new(section) };
     SlackFactory.create("slack".into(), &config).unwrap()
@@ -35,7 +35,7 @@ async fn a_proxy_of_its_own_comes_before_the_one_of_all() {
     let nowhere = "http://127.0.0.1:9".to_owned();
     for (own, shared) in [(json!(proxy.url()), Some(nowhere)), (json!(null), Some(proxy.url()))] {
         // The name resolves nowhere: only the proxy can deal with it.
-        let channel = create("http://slack.invalid/base/", own, shared);
+        let channel = create("http://slack.invalid/base/", &own, shared);
         assert_eq!(channel.probe().unwrap().probe().await.unwrap(), "@nano in Test");
     }
     let targets: Vec<_> = asked.lock().unwrap().iter().map(|request| request.target.clone()).collect();
@@ -47,19 +47,19 @@ async fn what_is_no_answer_of_the_web_api_is_no_success() {
     let inbound = InboundMessage::text("slack", "U1", "C1", "hi");
     for status in [302, 401, 403, 502] {
         let (server, _) = server(move |_| Response::bytes(status, "text/html", "<h1>Please log in</h1>")).await;
-        let channel = create(&server.url(), json!(null), None);
+        let channel = create(&server.url(), &json!(null), None);
         let error = channel.send(&reply(&inbound, "hello")).await.unwrap_err();
         assert_eq!(error.recovery(), SendRecovery::Retry { after: None }, "{status}: {error}");
     }
     let (server, _) = server(|_| Response::bytes(200, "text/html", "<h1>Please log in</h1>")).await;
-    let error = create(&server.url(), json!(null), None).probe().unwrap().probe().await.unwrap_err();
+    let error = create(&server.url(), &json!(null), None).probe().unwrap().probe().await.unwrap_err();
     assert!(error.to_string().contains("the answer cannot be understood"), "{error}");
 }
 
 #[tokio::test]
 async fn a_message_that_slack_took_is_taken_whatever_it_says_about_it() {
     let (server, asked) = server(|_| Response::json(200, &json!({"ok": true, "message": {"unheard": "of"}}))).await;
-    let channel = create(&server.url(), json!(null), None);
+    let channel = create(&server.url(), &json!(null), None);
     let inbound = InboundMessage::text("slack", "U1", "C1", "hi");
     assert_eq!(channel.send(&reply(&inbound, "hello")).await.unwrap().message_id, None);
     let asked = asked.lock().unwrap();
