@@ -158,9 +158,9 @@ impl Operation for Exec {
         json!({
             "type": "object",
             "properties": {
-                "command": {"type": "string", "description": "The command"},
-                "working_dir": {"type": "string", "description": "Where to run it (default: the workspace)"},
-                "timeout": {"type": "integer", "minimum": 1, "maximum": MAX_TIMEOUT, "description": "Seconds until it is killed"},
+                "command": {"type": "string"},
+                "working_dir": {"type": "string", "description": "Default: the workspace"},
+                "timeout": {"type": "integer", "minimum": 1, "maximum": MAX_TIMEOUT, "description": "Seconds (default 60)"},
             },
             "required": ["command"],
         })

@@ -51,10 +51,10 @@ impl Operation for EditFile {
         json!({
             "type": "object",
             "properties": {
-                "path": {"type": "string", "description": "The file"},
-                "old_text": {"type": "string", "description": "The text to replace"},
-                "new_text": {"type": "string", "description": "What to put in its place"},
-                "replace_all": {"type": "boolean", "description": "Replace every occurrence (default false)"},
+                "path": {"type": "string"},
+                "old_text": {"type": "string"},
+                "new_text": {"type": "string"},
+                "replace_all": {"type": "boolean"},
             },
             "required": ["path", "old_text", "new_text"],
         })

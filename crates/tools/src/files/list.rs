@@ -59,9 +59,9 @@ impl Operation for ListDir {
         json!({
             "type": "object",
             "properties": {
-                "path": {"type": "string", "description": "The folder"},
-                "recursive": {"type": "boolean", "description": "With everything below (default false)"},
-                "max_entries": {"type": "integer", "minimum": 1, "description": "Entries shown at most (default 200)"},
+                "path": {"type": "string"},
+                "recursive": {"type": "boolean", "description": "With everything below"},
+                "max_entries": {"type": "integer", "minimum": 1, "description": "Default 200"},
             },
             "required": ["path"],
         })

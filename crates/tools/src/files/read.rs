@@ -46,9 +46,9 @@ impl Operation for ReadFile {
         json!({
             "type": "object",
             "properties": {
-                "path": {"type": "string", "description": "The file"},
-                "offset": {"type": "integer", "minimum": 1, "description": "First line, 1-based (default 1)"},
-                "limit": {"type": "integer", "minimum": 1, "description": "Number of lines (default 2000)"},
+                "path": {"type": "string"},
+                "offset": {"type": "integer", "minimum": 1, "description": "First line (default 1)"},
+                "limit": {"type": "integer", "minimum": 1, "description": "Lines (default 2000)"},
             },
             "required": ["path"],
         })

@@ -38,8 +38,8 @@ impl Operation for WriteFile {
         json!({
             "type": "object",
             "properties": {
-                "path": {"type": "string", "description": "The file"},
-                "content": {"type": "string", "description": "Its whole new text"},
+                "path": {"type": "string"},
+                "content": {"type": "string"},
             },
             "required": ["path", "content"],
         })

@@ -153,9 +153,9 @@ impl Operation for WebFetch {
         json!({
             "type": "object",
             "properties": {
-                "url": {"type": "string", "description": "An http or https URL"},
+                "url": {"type": "string"},
                 "extractMode": {"type": "string", "enum": ["markdown", "text"], "description": "Default markdown"},
-                "maxChars": {"type": "integer", "minimum": MIN_CHARACTERS, "description": "Characters returned at most (default 50000)"},
+                "maxChars": {"type": "integer", "minimum": MIN_CHARACTERS, "description": "Default 50000"},
             },
             "required": ["url"],
         })

@@ -81,8 +81,8 @@ impl Operation for WebSearch {
         json!({
             "type": "object",
             "properties": {
-                "query": {"type": "string", "description": "What to look for"},
-                "count": {"type": "integer", "minimum": 1, "maximum": MAX_RESULTS, "description": "Number of results"},
+                "query": {"type": "string"},
+                "count": {"type": "integer", "minimum": 1, "maximum": MAX_RESULTS},
             },
             "required": ["query"],
         })
