@@ -40,3 +40,5 @@ mod skills;
 #[cfg(unix)]
 mod subagents;
 mod support;
+#[cfg(unix)]
+mod telegram;
