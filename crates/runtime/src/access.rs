@@ -92,7 +92,8 @@ impl HomeAccess {
     }
 }
 
-#[cfg(all(test, feature = "telegram"))]
+#[cfg(test)]
+#[cfg(feature = "telegram")]
 mod tests {
     use chrono::Utc;
     use nanobot_channels::Asked;
