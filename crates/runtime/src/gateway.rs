@@ -213,8 +213,7 @@ impl Gateway {
         }
         tasks.spawn(self.keeper.run(end.clone()));
         let notices = Notices { settings: self.lifecycle, health: health.channels.clone(), bus: bus.clone() };
-        let silenced = cancel.clone();
-        tasks.spawn(async move { silenced.run_until_cancelled(notices.run()).await });
+        tasks.spawn(notices.run(cancel.clone()));
         let places = Arc::new(SessionPlaces { sessions: self.sessions.clone(), channels: health.channels.clone() });
         tasks.spawn(self.heartbeat.service(bus.clone(), ledger.clone(), places).run(cancel.clone()));
         let runs =

@@ -4,7 +4,7 @@
 //! read unless it changed. A file that is still being written, is empty, or cannot be used changes
 //! nothing: what runs goes on as it is. Everything but channels is read at the next start.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use nanobot_channel::ChannelName;
@@ -36,8 +36,8 @@ pub(crate) struct Following {
 impl Following {
     /// Follows the file that `config` was read from; `channels` are what it asked for.
     pub(crate) fn new(config: &Config, loader: Loader, channels: Channels) -> Self {
-        let file = config.paths().config_file.clone();
-        Self { stamp: stamp(&file), file, loader, channels }
+        // Without a stamp the first look reads it once more: it may have changed since it was read.
+        Self { stamp: None, file: config.paths().config_file.clone(), loader, channels }
     }
 
     /// What was made at the start.
@@ -62,17 +62,13 @@ impl Following {
     pub(crate) async fn run(mut self, manager: &ChannelManager) {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
-            let mut seen = stamp(&self.file);
-            if seen == self.stamp || seen.is_none_or(|stamp| stamp.length == 0) {
+            if stamp(&self.file) == self.stamp {
                 continue;
             }
-            loop {
-                tokio::time::sleep(SETTLED).await;
-                let now = stamp(&self.file);
-                if now == seen {
-                    break;
-                }
-                seen = now;
+            let seen = settled(&self.file).await;
+            // A file that is gone, or about to be written, says nothing.
+            if seen.is_none_or(|stamp| stamp.length == 0) {
+                continue;
             }
             self.stamp = seen;
             match self.read() {
@@ -136,7 +132,20 @@ impl std::fmt::Debug for Following {
     }
 }
 
-fn stamp(file: &std::path::Path) -> Option<Stamp> {
+/// The stamp of a file that nobody writes at this moment.
+async fn settled(file: &Path) -> Option<Stamp> {
+    let mut seen = stamp(file);
+    loop {
+        tokio::time::sleep(SETTLED).await;
+        let now = stamp(file);
+        if now == seen {
+            return now;
+        }
+        seen = now;
+    }
+}
+
+fn stamp(file: &Path) -> Option<Stamp> {
     let metadata = std::fs::metadata(file).ok()?;
     Some(Stamp { modified: metadata.modified().ok(), length: metadata.len() })
 }

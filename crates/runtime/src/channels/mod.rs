@@ -198,7 +198,8 @@ fn unmakeable(error: ChannelsError) -> ChannelError {
     }
 }
 
-#[cfg(all(test, feature = "telegram"))]
+#[cfg(test)]
+#[cfg(feature = "telegram")]
 mod tests {
     use nanobot_config::Environment;
     use serde_json::json;

@@ -14,6 +14,7 @@ use nanobot_channels::{Health, HealthMap, HealthState};
 use nanobot_types::{InboundMessage, OutboundKey, OutboundKind, OutboundMessage, TraceId};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 /// Who is told of channels that are down.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,11 +52,14 @@ pub(crate) struct Notices {
 }
 
 impl Notices {
-    /// Watches without end.
-    pub(crate) async fn run(self) {
-        if self.settings.tell.is_empty() {
-            return;
+    /// Watches until it is cancelled.
+    pub(crate) async fn run(self, cancel: CancellationToken) {
+        if !self.settings.tell.is_empty() {
+            cancel.run_until_cancelled(self.watch()).await;
         }
+    }
+
+    async fn watch(&self) {
         let patience = Duration::from_secs(self.settings.after_minutes.saturating_mul(60));
         let mut changed = self.health.subscribe();
         let mut outages = BTreeMap::new();
@@ -142,7 +146,6 @@ mod tests {
         ChannelManager, ChannelManagerParts, ChannelSettings, ManagedChannel, MediaSettings, Stickers,
     };
     use nanobot_testkit::RecordingChannel;
-    use tokio_util::sync::CancellationToken;
     use tokio_util::task::TaskTracker;
 
     use super::*;
@@ -172,7 +175,7 @@ mod tests {
         .unwrap();
         let tell = ["up:7", "down:7", "nowhere:7", "nonsense"].map(str::to_owned).to_vec();
         let settings = LifecycleNotices { tell, ..LifecycleNotices::default() };
-        let watching = tasks.spawn(Notices { settings, health, bus: Arc::new(bus) }.run());
+        let watching = tasks.spawn(Notices { settings, health, bus: Arc::new(bus) }.run(CancellationToken::new()));
         let [down, up] = &channels;
         for channel in &channels {
             channel.wait_for_runs(1).await.unwrap();
