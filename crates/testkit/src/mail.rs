@@ -259,9 +259,14 @@ async fn reached(state: &Watched<State>, is_reached: impl Fn(&State) -> bool) {
 
 /// The next line without its end. `None` when there is none.
 async fn line(reader: &mut (impl AsyncBufRead + Unpin)) -> std::io::Result<Option<String>> {
-    let mut line = Vec::new();
-    if reader.read_until(b'\n', &mut line).await? == 0 {
+    line_into(reader, &mut Vec::new()).await
+}
+
+/// The same; what was read when it is not awaited to its end stays in `begun`, for the next call.
+async fn line_into(reader: &mut (impl AsyncBufRead + Unpin), begun: &mut Vec<u8>) -> std::io::Result<Option<String>> {
+    if reader.read_until(b'\n', begun).await? == 0 && begun.is_empty() {
         return Ok(None);
     }
+    let line = std::mem::take(begun);
     Ok(Some(String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']).to_owned()))
 }

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 use super::state::{MailFault, State, StoredMail};
-use super::{USER, line, reached};
+use super::{USER, line, line_into, reached};
 use crate::sync::Watched;
 
 /// One connection.
@@ -196,6 +196,7 @@ impl Connection {
         let mut changed = self.state.subscribe();
         self.say("+ idling\r\n").await?;
         let mut nudges = self.state.read(|state| state.nudges);
+        let mut begun = Vec::new();
         loop {
             reached(&self.state, |state| !state.is_stalled).await;
             let (count, now) = self.state.read(|state| (state.mails.len(), state.nudges));
@@ -205,7 +206,7 @@ impl Connection {
                 self.say(&news).await?;
             }
             tokio::select! {
-                ended = line(&mut self.reader) => {
+                ended = line_into(&mut self.reader, &mut begun) => {
                     let Some(word) = ended? else { return Ok(false) };
                     if word != "DONE" {
                         self.state.change(|state| state.violations.push(format!("IDLE ended with {word}")));
