@@ -88,6 +88,8 @@ async def check_events(fake, web):
     socket = Socket(fake)
     await socket.client.connect()
     hello = await fake.order(text="hello")
+    await web.reactions_add(channel=DIRECT, timestamp=hello["ts"], name="eyes")
+    assert (await fake.order(reactions=hello["ts"], channel=DIRECT))["reactions"] == ["eyes"]
     request = await socket.next()
     event = request.payload["event"]
     assert (request.type, event["type"], event["channel_type"]) == ("events_api", "message", "im")

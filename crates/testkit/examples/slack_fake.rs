@@ -5,8 +5,9 @@
 //! person (`U0ANN`) write, `{"press": ts, "channel": …, "value": …}` presses a button,
 //! `{"slash": command, "channel": …, "text": …}` gives a command, `{"acknowledged": number}` waits for
 //! what was pushed as that number, `{"deliveries": number, "count": …}` waits until it was told so often,
-//! `{"disconnect": reason}` makes connections leave, `{"fault": method, "error" | "retry_after": …}`
-//! scripts a fault, `{"sent": true}` tells what the bot has sent. It ends with its input.
+//! `{"reactions": ts, "channel": …}` tells the bot's reactions to a message, `{"disconnect": reason}`
+//! makes connections leave, `{"fault": method, "error" | "retry_after": …}` scripts a fault,
+//! `{"sent": true}` tells what the bot has sent. It ends with its input.
 #![expect(clippy::print_stdout, reason = "its output is its interface")]
 
 use std::io::{BufRead as _, stdin};
@@ -44,6 +45,9 @@ async fn obey(fake: &SlackFake, order: &Value, pushed: &mut Vec<Pushed>) -> anyh
         let count = number("count").unwrap_or(1);
         fake.wait_for_deliveries(pushed.get(index).context("no such message")?, count).await?;
         return Ok(json!({}));
+    }
+    if let Some(ts) = text("reactions") {
+        return Ok(json!({"reactions": fake.reactions(&channel, ts)}));
     }
     if let Some(reason) = text("disconnect") {
         fake.disconnect(reason);
