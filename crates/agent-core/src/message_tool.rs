@@ -7,7 +7,7 @@ use nanobot_bus::{Bus, BusError};
 use nanobot_guard::PathPolicy;
 use nanobot_tool::{ToolContext, ToolError, TypedTool};
 use nanobot_types::{
-    ChannelName, ChatId, DeliveryContext, Effect, HEARTBEAT_SESSION, Map, MediaRef, OutboundKey, OutboundKind,
+    Button, ChannelName, ChatId, DeliveryContext, Effect, HEARTBEAT_SESSION, Map, MediaRef, OutboundKey, OutboundKind,
     OutboundMessage,
 };
 use schemars::JsonSchema;
@@ -94,6 +94,9 @@ pub struct MessageArguments {
     /// Paths of files to attach
     #[serde(default)]
     media: Vec<String>,
+    /// Rows of choices to offer
+    #[serde(default)]
+    buttons: Vec<Vec<String>>,
 }
 
 impl TypedTool for MessageTool {
@@ -131,7 +134,7 @@ impl TypedTool for MessageTool {
             delivery: if here { context.delivery.clone() } else { DeliveryContext::default() },
             kind: OutboundKind::Final,
             completes: None,
-            buttons: Vec::new(),
+            buttons: rows(arguments.buttons),
         };
         self.outbox.put(message).await.map_err(|error| ToolError::new(format!("Message not sent: {error}")))?;
         Ok(match attachments {
@@ -139,6 +142,15 @@ impl TypedTool for MessageTool {
             count => format!("{SENT}{channel}:{chat_id} with {count} attachments"),
         })
     }
+}
+
+/// Choices with something written on them.
+fn rows(labels: Vec<Vec<String>>) -> Vec<Vec<Button>> {
+    let rows = labels.into_iter().map(|row| {
+        let labels = row.into_iter().map(|label| label.trim().to_owned()).filter(|label| !label.is_empty());
+        labels.map(|label| Button { label }).collect::<Vec<_>>()
+    });
+    rows.filter(|row| !row.is_empty()).collect()
 }
 
 fn given(value: Option<String>) -> Option<String> {
