@@ -12,6 +12,9 @@ use crate::thread::fingerprint;
 /// What a text begins with that came by mail, so that nobody takes it for the assistant's own.
 const HEADING: &str = "[EMAIL-CONTEXT] Email received.";
 
+/// How much of a text tells it from others, in characters.
+const TELLING: usize = 1000;
+
 /// A mail that was read for somebody who may talk.
 #[derive(Debug)]
 pub(crate) struct Arrived<'a> {
@@ -59,12 +62,10 @@ impl Arrived<'_> {
     /// give one id to many mails.
     fn id(&self) -> String {
         let Envelope { subject, date, ids, .. } = self.envelope;
-        match &ids.own {
-            Some(own) => {
-                format!("{own}#{:016x}", fingerprint(&format!("{date}\n{subject}\n{}", self.content.text)) >> 64)
-            }
-            None => format!("uid:{}.{}", self.uid.validity, self.uid.uid),
-        }
+        let Some(own) = &ids.own else { return format!("uid:{}.{}", self.uid.validity, self.uid.uid) };
+        // Of a large mail perhaps only the beginning is here.
+        let beginning: String = self.content.text.chars().take(TELLING).collect();
+        format!("{own}#{:016x}", fingerprint(&format!("{date}\n{subject}\n{beginning}")) >> 64)
     }
 
     /// The first line when it is a command of the assistant; signatures may follow it.

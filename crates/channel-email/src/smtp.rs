@@ -108,12 +108,14 @@ fn before_the_content(error: SmtpError) -> ChannelError {
 /// The server was given the content.
 fn after_the_content(config: &EmailConfig, error: &SmtpError) -> ChannelError {
     let text = config.scrub(&shortened(&error.to_string()));
-    let is_size = error.status().is_some_and(|code| u16::from(code) == 552);
-    match () {
-        () if is_size => ChannelError::TooLarge(text),
-        () if error.is_permanent() => ChannelError::Refused(text),
-        () if error.is_transient() => ChannelError::Unavailable(text),
-        () => ChannelError::Ambiguous(text),
+    if error.status().is_some_and(|code| u16::from(code) == 552) {
+        ChannelError::TooLarge(text)
+    } else if error.is_permanent() {
+        ChannelError::Refused(text)
+    } else if error.is_transient() {
+        ChannelError::Unavailable(text)
+    } else {
+        ChannelError::Ambiguous(text)
     }
 }
 
