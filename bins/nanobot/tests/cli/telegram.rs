@@ -1,7 +1,7 @@
 //! Telegram as people use it: posts to a webhook, voices, choices, what shows that work is done.
 
 use nanobot_testkit::http::{Response, Server};
-use nanobot_testkit::telegram::{FileKind, Incoming, Person, TOKEN};
+use nanobot_testkit::telegram::{self, FileKind, Incoming, Person, TOKEN};
 use nanobot_testkit::{ModelServer, Reply, ReservedPort, TelegramFake};
 use nix::sys::signal::Signal;
 use serde_json::json;
@@ -55,4 +55,39 @@ async fn a_voice_that_is_posted_to_the_webhook_is_understood_and_answered() {
     for secret in ["a-secret_word", "gsk_key", TOKEN] {
         assert!(!log.contains(secret), "{log}");
     }
+}
+
+#[tokio::test]
+async fn choices_are_buttons_and_a_press_goes_on_with_the_conversation() {
+    let model = ModelServer::answering(|request| {
+        let is_answered = request.messages().last().is_some_and(|message| message["role"] == "tool");
+        match request.last_user_text() {
+            asked if asked.contains("At noon") => Reply::text("Noon it is."),
+            _ if is_answered => Reply::text("You choose."),
+            _ => Reply::call("message", &json!({"content": "When?", "buttons": [["At noon", "At night"], [" "]]})),
+        }
+    });
+    let (model, telegram, home) = (model.await.unwrap(), TelegramFake::start().await.unwrap(), Home::new());
+    home.configure(&json!({
+        "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
+        "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
+        "channels": {"telegram": {
+            "enabled": true, "token": TOKEN, "apiBase": telegram.api_base(), "allowFrom": ["7"],
+            "inlineKeyboards": true,
+        }},
+    }));
+    let gateway = Running::start(&home).await;
+    let ann = Person::new(7, "Ann", "ann_x");
+    telegram.push(Incoming::private(&ann, "remind me of lunch"));
+    let is_question = |sent: &telegram::SentMessage| sent.text == "When?";
+    let question =
+        telegram.wait_for("the question", |sent| sent.iter().find(|sent| is_question(sent)).cloned()).await.unwrap();
+    let button = |label: &str| json!({"text": label, "callback_data": label});
+    let keyboard = json!({"inline_keyboard": [[button("At noon"), button("At night")]]});
+    assert_eq!(question.reply_markup, Some(keyboard));
+    telegram.press(7, question.message_id, &ann, "At noon").unwrap();
+    until("it is answered", async || telegram.texts_in(7).contains(&"Noon it is.".to_owned())).await;
+    telegram.wait_for_calls("answerCallbackQuery", 1).await.unwrap();
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
 }
