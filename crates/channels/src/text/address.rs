@@ -1,7 +1,7 @@
-//! Finds the addresses that stand in the text itself.
+//! Finds the addresses that stand in the text itself, and what platforms write for a person.
 //!
-//! Platforms make links of them on their own. They are marked all the same, because an address
-//! must not be cut, nor may anything in it be escaped. Decision: an address ends at the first
+//! Platforms make links of them on their own. They are marked all the same, because neither must be
+//! cut, nor may anything in it be escaped. Decision: an address ends at the first
 //! character that is not ASCII, since Chinese text goes on right behind it without a space.
 
 use std::cmp::Reverse;
@@ -9,9 +9,12 @@ use std::cmp::Reverse;
 use super::document::{Document, Mark, Span};
 use super::slice::slice;
 
-/// Marks the addresses of a document, except in code and in links.
+/// The longest reference, in bytes.
+const LONGEST_REFERENCE: usize = 64;
+
+/// Marks the addresses and references of a document, except in code and in links.
 pub(super) fn mark(document: &mut Document) {
-    if !document.text.contains("://") {
+    if !(document.text.contains("://") || document.text.contains('<')) {
         return;
     }
     let mut bounds: Vec<usize> = document.spans.iter().flat_map(|span| [span.range.start, span.range.end]).collect();
@@ -27,6 +30,7 @@ pub(super) fn mark(document: &mut Document) {
         }
         if start < end && start >= closed_until {
             find(&document.text, start, end, &mut found);
+            find_references(&document.text, start, end, &mut found);
         }
         start = start.max(end);
     }
@@ -64,11 +68,41 @@ fn find(text: &str, start: usize, end: usize, found: &mut Vec<Span>) {
     }
 }
 
+/// Finds references in such a stretch.
+fn find_references(text: &str, start: usize, end: usize, found: &mut Vec<Span>) {
+    for (offset, _) in slice(text, start..end).match_indices('<') {
+        let at = start + offset;
+        let near = slice(text, at + 1..end).bytes().take(LONGEST_REFERENCE).position(|byte| byte == b'>');
+        let Some(length) = near else { continue };
+        if is_reference(slice(text, at + 1..at + 1 + length)) {
+            found.push(Span { range: at..at + length + 2, mark: Mark::Reference });
+        }
+    }
+}
+
+/// Whether a text between angle brackets is a person or room of Slack or Discord, or an emoji or a
+/// time of Discord.
+fn is_reference(inner: &str) -> bool {
+    let is_id = |id: &str| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if let Some(id) = inner.strip_prefix('@') {
+        return is_id(id.strip_prefix(['!', '&']).unwrap_or(id));
+    }
+    if let Some(id) = inner.strip_prefix('#') {
+        return is_id(id);
+    }
+    let is_name =
+        |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let mut fields = inner.split(':');
+    match (fields.next(), fields.next(), fields.next(), fields.next()) {
+        (Some("" | "a"), Some(name), Some(id), None) => is_name(name) && is_id(id),
+        (Some("t"), Some(time), style, None) => is_id(time) && style.is_none_or(is_id),
+        _ => false,
+    }
+}
+
 fn ends_with(text: &str, scheme: &str) -> bool {
-    let Some(start) = text.len().checked_sub(scheme.len()) else { return false };
-    let is_word =
-        text.get(..start).and_then(|before| before.chars().next_back()).is_some_and(|c| c.is_ascii_alphanumeric());
-    !is_word && text.get(start..).is_some_and(|end| end.eq_ignore_ascii_case(scheme))
+    let start = text.len().checked_sub(scheme.len());
+    start.and_then(|start| text.get(start..)).is_some_and(|end| end.eq_ignore_ascii_case(scheme))
 }
 
 /// The length of an address without the punctuation of the sentence around it.

@@ -9,9 +9,8 @@ use std::mem::discriminant;
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 use super::address;
-use super::depth;
 use super::document::{Document, Links, Mark, Span};
-use super::flank;
+use super::prepare::{prepare, settle};
 use super::table::Table;
 
 /// The furthest that text is indented, in columns: lists in lists may go on for ever.
@@ -75,7 +74,7 @@ impl Builder {
     /// Reads all of `markdown`.
     pub(super) fn read(mut self, markdown: &str) -> Document {
         let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-        for event in Parser::new_ext(&flank::ease(&depth::bound(markdown)), options) {
+        for event in Parser::new_ext(&prepare(markdown), options) {
             self.event(event);
         }
         // Marks are closed inner first; renderers want the outer first.
@@ -150,7 +149,7 @@ impl Builder {
             Tag::Strong => self.begin(Mark::Bold),
             Tag::Strikethrough => self.begin(Mark::Strike),
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
-                self.begin(Mark::Link { url: flank::settle(&dest_url).into_owned() });
+                self.begin(Mark::Link { url: settle(&dest_url).into_owned() });
             }
             _ => self.separate(Gap::Blank),
         }
@@ -255,7 +254,7 @@ impl Builder {
     }
 
     fn write(&mut self, text: &str) {
-        let text = &*flank::settle(text);
+        let text = &*settle(text);
         if let Some(table) = &mut self.table {
             table.write(text);
             return;
@@ -360,7 +359,7 @@ fn language(kind: &CodeBlockKind<'_>) -> String {
     match kind {
         CodeBlockKind::Fenced(info) => {
             let word = info.split_whitespace().next().filter(|word| word.len() <= LONGEST_LANGUAGE);
-            flank::settle(word.unwrap_or_default()).into_owned()
+            settle(word.unwrap_or_default()).into_owned()
         }
         CodeBlockKind::Indented => String::new(),
     }

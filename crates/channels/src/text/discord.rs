@@ -1,8 +1,8 @@
 //! The subset of Markdown that Discord shows (Discord's help pages, "Markdown Text 101").
 //!
 //! Decision: an address that stands in the text is left as it is, and Discord shows a preview; one
-//! behind words is a reference, and is written so that it shows none. Mentions are not touched:
-//! whom a message may ring is said to the platform beside the text.
+//! behind words is a source, and is written so that it shows none. Mentions of the
+//! platform's own making are not touched: whom a message may ring is said beside the text.
 
 use std::ops::Range;
 
@@ -24,19 +24,19 @@ pub(super) struct Discord;
 impl Markup for Discord {
     fn around(&self, mark: &Mark, stretch: &Stretch<'_>) -> Option<(String, String)> {
         let (mut before, behind) = match mark {
-            Mark::Bold | Mark::Heading { .. } => ("**".to_owned(), "**".to_owned()),
-            Mark::Italic => {
-                let mark = if [stretch.before, stretch.behind].into_iter().any(is_word) { "*" } else { "_" };
-                (mark.to_owned(), mark.to_owned())
-            }
-            Mark::Strike => ("~~".to_owned(), "~~".to_owned()),
+            Mark::Bold | Mark::Heading { .. } => both("**", stretch)?,
+            Mark::Italic if [stretch.before, stretch.behind].into_iter().any(is_word) => both("*", stretch)?,
+            Mark::Italic => both("_", stretch).or_else(|| both("*", stretch))?,
+            Mark::Strike => struck(stretch)?,
             Mark::Code => code_marks(stretch.text)?,
             Mark::Link { url } if can_stand_in_brackets(stretch.text) => {
                 ("[".to_owned(), format!("](<{}>)", address(url)))
             }
             Mark::Link { url } => (String::new(), format!(" (<{}>)", address(url))),
             Mark::Address if !is_address(stretch.text) => return None,
-            Mark::Address | Mark::Item => Default::default(),
+            Mark::Address if goes_on(stretch.rest) => ("<".to_owned(), ">".to_owned()),
+            Mark::Reference if !is_ours(stretch.text) => return None,
+            Mark::Address | Mark::Reference | Mark::Item => Default::default(),
             Mark::Quote | Mark::Pre { .. } => return None,
         };
         // Two marks of one kind beside each other would be another mark.
@@ -65,7 +65,7 @@ impl Markup for Discord {
         for (at, before, c, behind) in with_neighbours(line.text, range) {
             let escaped = match c {
                 '\\' | '*' | '`' | '[' => true,
-                '_' => !(is_word(before) && is_word(behind)),
+                '_' => line.marked || !(is_word(before) && is_word(behind)),
                 '~' | '|' => before == Some(c) || behind == Some(c),
                 '<' => behind.is_some_and(|behind| behind.is_alphabetic() || "@#:/".contains(behind)),
                 '#' | '>' | '-' | '+' if at == line.first => {
@@ -100,15 +100,37 @@ impl Markup for Discord {
     fn mark_price(&self, mark: &Mark, text: &str, measure: Measure) -> usize {
         let spacer = measure.of(SPACER.encode_utf8(&mut [0; 4]));
         match mark {
-            Mark::Bold | Mark::Heading { .. } | Mark::Strike => "****".len() + spacer,
+            Mark::Bold | Mark::Heading { .. } | Mark::Strike => "****".len() + 2 * spacer,
             Mark::Italic => "**".len() + spacer,
             Mark::Code => 2 * (longest_run(text) + 2) + spacer,
             Mark::Link { url } => measure.of(&address(url)) + " (<>) ".len() + spacer,
+            Mark::Address => "<>".len(),
             Mark::Quote => "> ".len(),
             Mark::Pre { info } => measure.of(info) + "\n```\n\n```\n".len(),
-            Mark::Address | Mark::Item => 0,
+            Mark::Reference | Mark::Item => 0,
         }
     }
+}
+
+/// A mark on both sides, unless code or an address within holds it, where nothing can be escaped.
+fn both(mark: &str, stretch: &Stretch<'_>) -> Option<(String, String)> {
+    let is_held = mark.chars().next().is_some_and(|c| stretch.exact.contains(c));
+    (!is_held).then(|| (mark.to_owned(), mark.to_owned()))
+}
+
+/// The mark of struck text, which must not stand before the mark of another kind.
+fn struck(stretch: &Stretch<'_>) -> Option<(String, String)> {
+    let (before, mut behind) = both("~~", stretch)?;
+    if stretch.ends_another || stretch.behind.is_some_and(|c| !c.is_whitespace()) {
+        behind.push(SPACER);
+    }
+    Some((before, behind))
+}
+
+/// Whether Discord would read on there, as if it belonged to the address before.
+fn goes_on(rest: &str) -> bool {
+    let behind = rest.trim_start_matches(['.', ',', ':', ';', '"', '\'']).chars().next();
+    behind.is_some_and(|c| !c.is_whitespace())
 }
 
 /// What stands around code with back quotes in it; `None` when there are too many.
@@ -121,6 +143,13 @@ fn code_marks(code: &str) -> Option<(String, String)> {
     let before = if code.starts_with('`') { " " } else { "" };
     let behind = if code.ends_with('`') { " " } else { "" };
     Some((format!("{mark}{before}"), format!("{behind}{mark}")))
+}
+
+/// Whether a reference means something here: every one of Discord's ends with a number, but a
+/// time's, which may have a letter behind it.
+fn is_ours(reference: &str) -> bool {
+    let mut numbers = reference.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    numbers.any(|word| word.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Whether Discord makes these words a link: they must not look like brackets or an address.

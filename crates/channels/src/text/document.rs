@@ -35,6 +35,8 @@ pub(super) enum Mark {
     },
     /// An address that stands in the text itself.
     Address,
+    /// What a platform itself writes for a person, a room or a picture: `<@123>`.
+    Reference,
     /// The bullet or number of a list item, without the space behind it.
     Item,
     /// Somebody else's words.

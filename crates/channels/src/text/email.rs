@@ -11,11 +11,12 @@ use std::ops::Range;
 use nanobot_channel::Measure;
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
+use super::RenderedPart;
 use super::document::{Document, Links, Mark};
 use super::lines::{self, Line, Markup, Stretch};
+use super::prepare::{prepare, settle};
 use super::slice::slice;
 use super::telegram::{attribute, escape};
-use super::{RenderedPart, depth, flank};
 
 /// The addresses that become links.
 const SCHEMES: &[&str] = &["http://", "https://", "mailto:"];
@@ -39,7 +40,7 @@ pub(super) fn render(markdown: &str) -> Vec<RenderedPart> {
     }
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut writer = Writer::default();
-    for event in Parser::new_ext(&flank::ease(&depth::bound(markdown)), options) {
+    for event in Parser::new_ext(&prepare(markdown), options) {
         writer.event(event);
     }
     vec![RenderedPart { text: format!("<div style=\"{BODY}\">\n{}</div>", writer.html), plain }]
@@ -74,11 +75,11 @@ impl Writer {
             Event::End(tag) => self.end(tag),
             Event::Html(html) | Event::InlineHtml(html) if is_line_break(&html) => self.html.push_str("<br>\n"),
             Event::Text(text) | Event::Html(text) | Event::InlineHtml(text) => {
-                escape(&flank::settle(&text), &mut self.html);
+                escape(&settle(&text), &mut self.html);
             }
             Event::Code(code) => {
                 self.html.push_str(&format!("<code style=\"{CODE}\">"));
-                escape(&flank::settle(&code), &mut self.html);
+                escape(&settle(&code), &mut self.html);
                 self.html.push_str("</code>");
             }
             // A chat's line ends are meant, other than those of a text file.
@@ -101,7 +102,7 @@ impl Writer {
                     CodeBlockKind::Fenced(info) => info.split_whitespace().next(),
                     CodeBlockKind::Indented => None,
                 };
-                let class = class.map(|info| format!(" class=\"language-{}\"", attribute(&flank::settle(info))));
+                let class = class.map(|info| format!(" class=\"language-{}\"", attribute(&settle(info))));
                 let opening = format!("<pre style=\"{PRE}\"><code{}>", class.unwrap_or_default());
                 self.open_tag(&opening, "</code></pre>\n");
             }
@@ -121,7 +122,7 @@ impl Writer {
             Tag::Emphasis => self.open_tag("<em>", "</em>"),
             Tag::Strong => self.open_tag("<strong>", "</strong>"),
             Tag::Strikethrough => self.open_tag("<s>", "</s>"),
-            Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => self.link(&flank::settle(&dest_url)),
+            Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => self.link(&settle(&dest_url)),
             _ => self.open_tag("", ""),
         }
     }

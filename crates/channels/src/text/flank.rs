@@ -40,7 +40,7 @@ pub(super) fn ease(markdown: &str) -> Cow<'_, str> {
 }
 
 /// Takes out what [`ease`] put in.
-pub(super) fn settle(text: &str) -> Cow<'_, str> {
+pub(super) fn relax(text: &str) -> Cow<'_, str> {
     if text.contains(SPACER) { Cow::Owned(text.replace(SPACER, "")) } else { Cow::Borrowed(text) }
 }
 

@@ -30,7 +30,7 @@ pub(super) trait Markup {
     /// Writes a piece of a line so that nothing in it is taken for markup.
     fn text(&self, line: &Line<'_>, range: Range<usize>, written: &mut String);
 
-    /// Writes code, an address or the marker of an item.
+    /// Writes code, an address, a reference or the marker of an item.
     fn exact(&self, mark: &Mark, text: &str, written: &mut String);
 
     /// The most that [`Markup::text`] or [`Markup::exact`] add to a character.
@@ -76,6 +76,12 @@ pub(super) struct Stretch<'a> {
     pub(super) before: Option<char>,
     /// The character behind, unless another mark ends at the same place.
     pub(super) behind: Option<char>,
+    /// All of the line that is behind, unless another mark ends at the same place.
+    pub(super) rest: &'a str,
+    /// Whether another mark ends at the same place.
+    pub(super) ends_another: bool,
+    /// What in it is exact, and so cannot be escaped.
+    pub(super) exact: String,
 }
 
 /// Renders a document.
@@ -176,9 +182,13 @@ impl Writer<'_> {
         let marks: Vec<(Range<usize>, &Mark)> =
             marks.map(|(marked, mark)| (marked.start - range.start..marked.end - range.start, mark)).collect();
         let line = Line::new(slice(self.text, range), marks.iter().any(|(_, mark)| **mark != Mark::Item));
-        let mut inline = Inline { line, markup: self.markup, open: Vec::new(), out: &mut self.out, at: 0 };
-        for (range, mark) in marks {
-            inline.mark(range, mark);
+        let mut inline = Inline { line: &line, markup: self.markup, open: Vec::new(), out: &mut self.out, at: 0 };
+        let mut marks = marks.as_slice();
+        while let Some(((range, mark), behind)) = marks.split_first() {
+            let within = behind.iter().take_while(|(inner, _)| inner.start < range.end);
+            let exact = within.filter(|(_, mark)| is_exact(mark)).map(|(inner, _)| slice(line.text, inner.clone()));
+            inline.mark(range.clone(), mark, exact.collect());
+            marks = behind;
         }
         inline.end();
     }
@@ -186,7 +196,7 @@ impl Writer<'_> {
 
 /// Writes the marks of one line.
 struct Inline<'a> {
-    line: Line<'a>,
+    line: &'a Line<'a>,
     markup: &'a dyn Markup,
     /// What is open: where it ends, what it is, and what closes it.
     open: Vec<(usize, &'a Mark, String)>,
@@ -195,7 +205,7 @@ struct Inline<'a> {
 }
 
 impl<'a> Inline<'a> {
-    fn mark(&mut self, range: Range<usize>, mark: &'a Mark) {
+    fn mark(&mut self, range: Range<usize>, mark: &'a Mark, exact: String) {
         self.close_until(range.start);
         // What is exact takes no marks inside, and the words of a link neither.
         if self.open.iter().any(|(_, outer, _)| is_exact(outer) || matches!(outer, Mark::Link { .. })) {
@@ -203,10 +213,14 @@ impl<'a> Inline<'a> {
         }
         self.write_until(range.start);
         let also_ends = self.open.last().is_some_and(|(end, ..)| *end <= range.end);
+        let rest = if also_ends { "" } else { slice(self.line.text, range.end..self.line.text.len()) };
         let stretch = Stretch {
             text: slice(self.line.text, range.clone()),
             before: self.out.chars().next_back().filter(|c| *c != '\n'),
-            behind: slice(self.line.text, range.end..self.line.text.len()).chars().next().filter(|_| !also_ends),
+            behind: rest.chars().next(),
+            rest,
+            ends_another: also_ends,
+            exact,
         };
         if let Some((before, behind)) = self.markup.around(mark, &stretch) {
             self.out.push_str(&before);
@@ -231,7 +245,7 @@ impl<'a> Inline<'a> {
             Some((_, mark, _)) if is_exact(mark) => {
                 self.markup.exact(mark, slice(self.line.text, range), self.out);
             }
-            _ => self.markup.text(&self.line, range, self.out),
+            _ => self.markup.text(self.line, range, self.out),
         }
         self.at = self.at.max(end);
     }
@@ -244,14 +258,15 @@ impl<'a> Inline<'a> {
 
 /// Whether a mark's text means nothing but itself.
 fn is_exact(mark: &Mark) -> bool {
-    matches!(mark, Mark::Code | Mark::Address | Mark::Item)
+    matches!(mark, Mark::Code | Mark::Address | Mark::Reference | Mark::Item)
 }
 
-/// The part of `range` that is not white space at an end.
+/// The part of `range` that is not blank at an end.
 fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
+    let is_blank = |c: char| c.is_whitespace() || c == SPACER;
     let stretch = slice(text, range.clone());
-    let start = range.start + stretch.len() - stretch.trim_start().len();
-    start..start + stretch.trim().len()
+    let start = range.start + stretch.len() - stretch.trim_start_matches(is_blank).len();
+    start..start + stretch.trim_matches(is_blank).len()
 }
 
 /// The longest run of back quotes in `text`.

@@ -31,9 +31,14 @@ impl Markup for Slack {
             Mark::Link { url } => return Some((format!("<{}|", address(url)), ">".to_owned())),
             Mark::Address if !is_address(stretch.text) => return None,
             Mark::Address => return Some(("<".to_owned(), ">".to_owned())),
-            Mark::Item => return Some(Default::default()),
+            Mark::Reference if !is_ours(stretch.text) => return None,
+            Mark::Reference | Mark::Item => return Some(Default::default()),
             Mark::Quote | Mark::Pre { .. } => return None,
         };
+        // What keeps such a character from being a mark would keep the mark from being one.
+        if mark != '`' && (stretch.text.starts_with(is_mark) || stretch.text.ends_with(is_mark)) {
+            return None;
+        }
         let mut before = String::from(mark);
         if stretch.before.is_some_and(|c| c == mark || !bounds(c)) {
             before.insert(0, SPACER);
@@ -54,22 +59,25 @@ impl Markup for Slack {
     }
 
     fn text(&self, line: &Line<'_>, range: Range<usize>, written: &mut String) {
-        for (at, before, c, behind) in with_neighbours(line.text, range) {
+        for (at, before, c, behind) in with_neighbours(line.text, range.clone()) {
             if !is_mark(c) {
-                if c == '>' && at == line.first {
+                if c == '>' && at == line.first && !written.ends_with(is_mark) {
                     written.push(SPACER);
                 }
                 write_escaped(c, written);
                 continue;
             }
             let pairs = line.marked || line.repeated.contains(c);
-            let ends = before.is_some_and(|c| !c.is_whitespace()) && behind.is_none_or(bounds);
-            let begins = before.is_none_or(bounds) && behind.is_some_and(|c| !c.is_whitespace());
-            if pairs && ends {
+            // Beside a mark stands what was written for it.
+            let before = if at == range.start { written.chars().next_back().filter(|c| *c != '\n') } else { before };
+            let is_last = at + c.len_utf8() == range.end;
+            let counts = pairs && (before.is_none_or(bounds) || is_last || behind.is_none_or(bounds));
+            // On both sides: beside one spacer alone it could count from the other side.
+            if counts && before.is_some_and(|c| !c.is_whitespace()) {
                 written.push(SPACER);
             }
             written.push(c);
-            if pairs && begins {
+            if counts && behind.is_some_and(|c| !c.is_whitespace()) {
                 written.push(SPACER);
             }
         }
@@ -78,6 +86,7 @@ impl Markup for Slack {
     fn exact(&self, mark: &Mark, text: &str, written: &mut String) {
         match mark {
             Mark::Pre { .. } => write_fenced(text, write_escaped, written),
+            Mark::Reference => written.push_str(text),
             _ => text.chars().for_each(|c| write_escaped(c, written)),
         }
     }
@@ -102,9 +111,16 @@ impl Markup for Slack {
             Mark::Address => "<>".len(),
             Mark::Quote => "> ".len(),
             Mark::Pre { .. } => "\n```\n\n```\n".len(),
-            Mark::Item => 0,
+            Mark::Reference | Mark::Item => 0,
         }
     }
+}
+
+/// Whether a reference means something here: a person or a room. Nobody is rung for whole rooms.
+fn is_ours(reference: &str) -> bool {
+    let id = reference.trim_start_matches(['<', '@', '#']).trim_end_matches('>');
+    id.starts_with(['U', 'W', 'C', 'G', 'D'])
+        && id.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
 }
 
 /// Whether Slack makes a mark of it.

@@ -46,7 +46,7 @@ impl<'a> Flow<'a> {
         };
         let verbatim =
             marked(Mark::is_pre).map(|range| Verbatim { range, reopen: String::new(), close: String::new() }).collect();
-        let whole = marked(|mark| *mark == Mark::Address).collect();
+        let whole = marked(|mark| matches!(mark, Mark::Address | Mark::Reference)).collect();
         Self { text: &document.text, blocks: document.blocks.clone(), verbatim, whole, prices }
     }
 

@@ -68,7 +68,7 @@ fn opening(mark: &Mark, text: &str) -> Option<String> {
         Mark::Link { url } => format!("<a href=\"{}\">", attribute(url)),
         Mark::Quote if is_long(text) => "<blockquote expandable>".to_owned(),
         Mark::Quote => "<blockquote>".to_owned(),
-        Mark::Address | Mark::Item => return None,
+        Mark::Address | Mark::Reference | Mark::Item => return None,
     };
     Some(tag)
 }
@@ -87,7 +87,7 @@ fn closing(mark: &Mark) -> &'static str {
         Mark::Pre { .. } => "</code></pre>",
         Mark::Link { .. } => "</a>",
         Mark::Quote => "</blockquote>",
-        Mark::Address | Mark::Item => "",
+        Mark::Address | Mark::Reference | Mark::Item => "",
     }
 }
 

@@ -5,6 +5,7 @@ mod dialects;
 mod general;
 mod hostile;
 mod properties;
+mod readers;
 
 use nanobot_channel::{Dialect, Measure, TextStyle};
 

@@ -69,6 +69,12 @@ pub(super) fn slack(mrkdwn: &str) -> String {
         while let Some((before, behind)) = rest.split_once('<') {
             words.push_str(before);
             let (link, after) = behind.split_once('>').unwrap_or_else(|| panic!("a link ends: {line:?}"));
+            if link.starts_with(['@', '#']) {
+                assert!(!link.contains(|c: char| c.is_lowercase()), "{line:?}");
+                words.push_str(link);
+                rest = after;
+                continue;
+            }
             let (url, shown) = link.split_once('|').unwrap_or((link, link));
             assert!(
                 ["http://", "https://", "mailto:"].iter().any(|scheme| url.to_ascii_lowercase().starts_with(scheme)),

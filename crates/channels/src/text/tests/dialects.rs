@@ -31,7 +31,7 @@ fn markdown_becomes_mrkdwn() {
         ("snake_case and 2 * 3 * 4", "snake_case and 2 * 3 * 4"),
         ("\\*not bold\\* and *\\.rs", "*\u{200b}not bold\u{200b}* and *\u{200b}.rs"),
         ("\\> no quote", "\u{200b}&gt; no quote"),
-        ("<@U1> <!channel>", "&lt;@U1&gt; &lt;!channel&gt;"),
+        ("<@U1A> <#C1> <!channel> <@here>", "<@U1A> <#C1> &lt;!channel&gt; &lt;@here&gt;"),
         ("| a | 数 |\n|---|--:|\n| 中文 | 1 |", "```\na     数\n────  ──\n中文   1\n```"),
     ];
     for (markdown, mrkdwn) in table {
@@ -50,7 +50,7 @@ fn markdown_becomes_what_discord_shows() {
         ("5 * 3, \\*x\\*, a_b, \\_c\\_, \\`", "5 \\* 3, \\*x\\*, a_b, \\_c\\_, \\`"),
         ("\\# no heading\n\n\\- no item\n\n\\> no quote", "\\# no heading\n\n\\- no item\n\n\\> no quote"),
         ("||x|| a|b ~~~x", "\\|\\|x\\|\\| a|b \\~\\~\\~x"),
-        ("<@1> a<5 1 < 2", "\\<@1> a<5 1 < 2"),
+        ("<@1> <@!2> <#3> <:ok:4> <t:5:R> <@you> a<5 1 < 2", "<@1> <@!2> <#3> <:ok:4> <t:5:R> \\<@you> a<5 1 < 2"),
         ("[site](https://e.org/(a))", "[site](<https://e.org/%28a%29>)"),
         ("[https://e.org](https://e.com)", "https://e.org (<https://e.com>)"),
         ("see https://e.org/a_b_*c, ok", "see https://e.org/a_b_*c, ok"),

@@ -4,9 +4,11 @@ use std::collections::HashMap;
 
 use nanobot_channel::{Dialect, Measure, TextStyle};
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 
-use super::super::{RenderedPart, render};
-use super::checks;
+use super::super::document::{Document, Links, Mark, Span};
+use super::super::{RenderedPart, discord, lines, render, slack};
+use super::{checks, readers};
 
 const DIALECTS: [Dialect; 5] =
     [Dialect::Plain, Dialect::TelegramHtml, Dialect::Markdown, Dialect::Discord, Dialect::SlackMrkdwn];
@@ -54,6 +56,9 @@ fn piece() -> impl Strategy<Value = String> {
         "_x_ ",
         "||",
         "<@1> ",
+        "<@U1> ",
+        "<@all>",
+        "<t:1:R>",
         "[x] ",
         "```` ```",
         "a|b",
@@ -129,4 +134,75 @@ proptest! {
             }
         }
     }
+}
+
+/// What shall be seen of a document: every character with its looks.
+fn meant(document: &Document, shows_code: fn(&str) -> bool) -> readers::Seen {
+    let mut seen = readers::Seen::new();
+    for (at, c) in document.text.char_indices().filter(|(_, c)| !readers::is_blank(*c)) {
+        let mut looks = 0;
+        for span in document.spans.iter().filter(|span| span.range.contains(&at)) {
+            looks |= match &span.mark {
+                _ if looks & (readers::LINK | readers::CODE) != 0 => 0,
+                Mark::Heading { .. } | Mark::Bold => readers::BOLD,
+                Mark::Italic => readers::ITALIC,
+                Mark::Strike => readers::STRIKE,
+                Mark::Code if !shows_code(document.text.get(span.range.clone()).unwrap()) => 0,
+                Mark::Code | Mark::Pre { .. } => readers::CODE,
+                Mark::Link { .. } => readers::LINK,
+                Mark::Address | Mark::Reference | Mark::Item | Mark::Quote => 0,
+            };
+        }
+        seen.push((c, looks));
+    }
+    seen
+}
+
+/// Whether Discord cannot show it: a mark around code or an address that holds a mark, code with
+/// too many marks of its own, a link whose words look like an address or brackets.
+fn is_beyond_discord(document: &Document, span: &Span) -> bool {
+    let text = |span: &Span| document.text.get(span.range.clone()).unwrap().to_owned();
+    match span.mark {
+        Mark::Code => text(span).contains("``"),
+        Mark::Link { .. } => text(span).contains(['[', ']']) || text(span).contains("://"),
+        Mark::Bold | Mark::Italic | Mark::Strike | Mark::Heading { .. } => document.spans.iter().any(|inner| {
+            matches!(inner.mark, Mark::Code | Mark::Address | Mark::Reference)
+                && span.range.contains(&inner.range.start)
+                && text(inner).contains(['*', '_', '~'])
+        }),
+        _ => false,
+    }
+}
+
+/// Whether it is a mark around what would be a mark itself.
+fn is_beyond_slack(document: &Document, span: &Span) -> bool {
+    let is_mark = |c| matches!(c, '*' | '_' | '~' | '`');
+    let text = document.text.get(span.range.clone()).unwrap();
+    let mut lines = text.split('\n').map(|line| line.trim_matches(readers::is_blank));
+    matches!(span.mark, Mark::Bold | Mark::Italic | Mark::Strike | Mark::Heading { .. })
+        && lines.any(|line| line.starts_with(is_mark) || line.ends_with(is_mark))
+}
+
+/// The same texts every time: what Discord and Slack make of absurd ones is not known for all.
+#[test]
+fn a_reader_sees_what_is_meant() {
+    let mut runner = TestRunner::deterministic();
+    let markdown = proptest::collection::vec(piece(), 0..16).prop_map(|pieces| pieces.concat());
+    let result = runner.run(&markdown, |markdown| {
+        let links = |schemes| Links::Marked { schemes, longest: 10_000 };
+        let document = Document::parse(&markdown, links(slack::SCHEMES));
+        if !document.spans.iter().any(|span| is_beyond_slack(&document, span)) {
+            let written = lines::render(&document, &slack::Slack);
+            prop_assert_eq!(readers::slack(&written), meant(&document, |code| !code.contains('`')), "{}", written);
+        }
+        let document = Document::parse(&markdown, links(discord::SCHEMES));
+        if !document.spans.iter().any(|span| is_beyond_discord(&document, span)) {
+            let written = lines::render(&document, &discord::Discord);
+            let mut meant = meant(&document, |_| true);
+            meant.iter_mut().filter(|(c, _)| *c == '•').for_each(|(c, _)| *c = '-');
+            prop_assert_eq!(readers::discord(&written.replace('•', "-")), meant, "{}", written);
+        }
+        Ok(())
+    });
+    result.unwrap();
 }
