@@ -59,7 +59,7 @@ pub(crate) struct Connection<'a> {
     interval: Duration,
     next_beat: Instant,
     is_answered: bool,
-    /// Events and answers to heartbeats that came, besides the beginning of a session.
+    /// How much came that is no part of a beginning: what people did, and answers to heartbeats.
     pub(crate) progress: u64,
 }
 
@@ -198,9 +198,7 @@ impl<'a> Connection<'a> {
             }
             _ => None,
         };
-        if !matches!(name, "READY" | "RESUMED") {
-            self.progress += 1;
-        }
+        self.progress += u64::from(work.is_some());
         Some(Job { epoch, number, work })
     }
 

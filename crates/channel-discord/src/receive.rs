@@ -50,9 +50,11 @@ impl DiscordChannel {
             let (why, pause) = match end {
                 End::Lost(why) => (why, growing_pause(failures)),
                 End::SessionOver(why) => {
+                    tracing::warn!(channel = %self.name, why, "what was said meanwhile may be lost");
                     self.with_cursor(|cursor| cursor.forget());
                     // Discord wants from one to five seconds before a new session.
-                    (why, Duration::from_secs(1) + Duration::from_secs(4).mul_f64(chance()))
+                    let wanted = Duration::from_secs(1) + Duration::from_secs(4).mul_f64(chance());
+                    (why, wanted.max(growing_pause(failures)))
                 }
                 End::Down(error) => return error,
             };

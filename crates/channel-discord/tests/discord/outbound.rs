@@ -1,1 +1,144 @@
-//! x
+//! What the assistant sends, as people see it.
+
+use std::sync::Arc;
+
+use nanobot_channel::{Button, ChannelError, DeliveryGuarantee, MediaRef, OutboundPart};
+use nanobot_testkit::discord::{CHANNELS, Fault, Incoming};
+use serde_json::json;
+
+use crate::support::{Running, ann, reply, with};
+
+#[tokio::test]
+async fn a_reply_quotes_and_wakes_only_whom_it_names() {
+    let running = Running::start(json!({})).await;
+    let pushed = running.fake.push(Incoming::in_channel(CHANNELS[0], &ann(), "hello"));
+    let inbound = running.assistant.message(1).await;
+    let sent = running.channel.send(&reply(&inbound, "@everyone @here <@&5> <@7>: **hi**")).await.unwrap();
+    let shown = running.fake.sent().remove(0);
+    assert_eq!(sent.message_id.unwrap().as_str(), shown.message_id.to_string());
+    assert_eq!((shown.reply_to, shown.pings), (Some(pushed.message_id), vec!["7".to_owned()]));
+    let call = running.fake.calls_of("createMessage").remove(0);
+    assert_eq!(call.body["allowed_mentions"]["replied_user"], json!(false));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_quoted_message_that_is_gone_is_not_quoted_and_quoting_can_be_switched_off() {
+    let running = Running::start(json!({})).await;
+    let pushed = running.fake.push(Incoming::direct(&ann(), "hello"));
+    let inbound = running.assistant.message(1).await;
+    running.fake.delete(pushed.channel_id, pushed.message_id);
+    running.channel.send(&reply(&inbound, "too late")).await.unwrap();
+    assert_eq!(running.fake.sent()[0].reply_to, None);
+    running.stop().await;
+    let running = Running::start(json!({"replyToMessage": false})).await;
+    let inbound = running.hello().await;
+    running.channel.send(&reply(&inbound, "hi")).await.unwrap();
+    assert_eq!(running.fake.sent()[0].reply_to, None);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_part_that_is_sent_twice_is_shown_once() {
+    let running = Running::start(json!({})).await;
+    let inbound = running.hello().await;
+    assert!(matches!(running.channel.guarantee(), DeliveryGuarantee::Idempotent { window: Some(_) }));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.txt");
+    std::fs::write(&path, "a").unwrap();
+    let part = with(reply(&inbound, "once"), |message| {
+        message.media = vec![MediaRef::new(path.to_string_lossy())];
+    });
+    for fault in [Fault::DropAfterEffect, Fault::Drop] {
+        running.fake.fail_next("createMessage", fault);
+        let error = running.channel.send(&part).await.unwrap_err();
+        assert!(matches!(error, ChannelError::Ambiguous(_)), "{error}");
+    }
+    for _ in 0..2 {
+        running.channel.send(&part).await.unwrap();
+    }
+    let shown: Vec<_> = running.fake.sent().into_iter().map(|sent| (sent.text, sent.files.len())).collect();
+    assert_eq!(shown, [(String::new(), 1), ("once".to_owned(), 0)]);
+    let other = OutboundPart { index: 1, count: 2, ..part.clone() };
+    running.channel.send(&other).await.unwrap();
+    assert_eq!(running.fake.sent().len(), 3, "another part is another message");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn files_go_first_and_those_that_cannot_are_named() {
+    let running = Running::start(json!({})).await;
+    let pushed = running.fake.push(Incoming::direct(&ann(), "files, please"));
+    let inbound = running.assistant.message(1).await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plot 1.png");
+    std::fs::write(&path, "PNG").unwrap();
+    running.fake.set_upload_limit(10);
+    let large = folder.path().join("large.bin");
+    std::fs::write(&large, vec![0; 11]).unwrap();
+    let part = with(reply(&inbound, "there you are"), |message| {
+        let nowhere = folder.path().join("nowhere.txt");
+        let local = [&path, &large, &nowhere].map(|path| MediaRef::new(path.to_string_lossy()));
+        message.media = local.into_iter().chain([MediaRef::new("https://x.test/cat.gif")]).collect();
+    });
+    running.channel.send(&part).await.unwrap();
+    let shown: Vec<_> = running.fake.sent();
+    let texts: Vec<_> = shown.iter().map(|sent| (sent.text.as_str(), sent.reply_to)).collect();
+    let expected = [
+        ("", Some(pushed.message_id)),
+        ("[attachment: large.bin - send failed]", None),
+        ("[attachment: nowhere.txt - send failed]", None),
+        ("https://x.test/cat.gif", None),
+        ("there you are", None),
+    ];
+    assert_eq!(texts, expected);
+    assert_eq!((shown[0].files[0].name.as_str(), &shown[0].files[0].bytes[..]), ("plot 1.png", b"PNG".as_slice()));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn choices_are_buttons_of_the_last_part() {
+    let running = Running::start(json!({})).await;
+    let inbound = running.hello().await;
+    let question = with(reply(&inbound, "really?"), |message| {
+        let button = |label: &str| Button { label: label.to_owned() };
+        message.buttons = vec![vec![button("Yes"), button("No")], vec![button(&"long ".repeat(30))]];
+    });
+    let first = OutboundPart { count: 2, ..question.clone() };
+    let last = OutboundPart { index: 1, count: 2, text: "well?".to_owned(), ..question };
+    running.channel.send(&first).await.unwrap();
+    running.channel.send(&last).await.unwrap();
+    let shown = running.fake.sent();
+    assert_eq!(shown[0].buttons, Vec::<Vec<String>>::new());
+    assert_eq!(shown[1].buttons[0], ["Yes", "No"]);
+    assert_eq!(shown[1].buttons[1][0].chars().count(), 80);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_place_that_is_none_and_one_that_is_closed_are_said() {
+    let running = Running::start(json!({})).await;
+    let inbound = running.hello().await;
+    for chat in ["general", "0", "12345"] {
+        let part = with(reply(&inbound, "x"), |message| message.chat_id = chat.into());
+        let error = running.channel.send(&part).await.unwrap_err();
+        assert!(matches!(error, ChannelError::NotFound(_)), "{chat}: {error}");
+    }
+    running.fake.push(Incoming::in_channel(CHANNELS[0], &ann(), "hello"));
+    let inbound = running.assistant.message(2).await;
+    running.fake.forbid(CHANNELS[0]);
+    let error = running.channel.send(&reply(&inbound, "x")).await.unwrap_err();
+    assert_eq!(error.to_string(), "cannot deliver there: Missing Permissions (status 403, code 50013)");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn it_works_while_nothing_is_received() {
+    let running = Running::start(json!({})).await;
+    let inbound = running.hello().await;
+    let channel = Arc::clone(&running.channel);
+    let fake = running.stop().await;
+    channel.send(&reply(&inbound, "still here")).await.unwrap();
+    assert_eq!(channel.probe().unwrap().probe().await.unwrap(), "@nanobot_test");
+    assert_eq!(fake.sent()[0].text, "still here");
+}

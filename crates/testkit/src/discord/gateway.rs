@@ -101,6 +101,8 @@ struct Connection {
     /// The number of the last event that was sent.
     sent: u64,
     is_stalled: bool,
+    /// The client was asked to leave: what else is ordered is for the next connection.
+    is_dismissed: bool,
     last_beat: Instant,
     interval: Duration,
     /// How often connections had been cut before this one.
@@ -133,6 +135,7 @@ async fn connect(stream: TcpStream, state: Watched<State>) {
         is_resuming_place: place.starts_with("/resume"),
         sent: 0,
         is_stalled: false,
+        is_dismissed: false,
         last_beat: Instant::now(),
         interval,
         cuts,
@@ -173,7 +176,7 @@ impl Connection {
         wait_out_the_silence(&self.state, self.cuts).await?;
         let Some(session) = self.session.clone() else { return Ok(()) };
         let orders = self.state.read(|state| state.orders.len());
-        if orders > 0 && !self.is_stalled {
+        if orders > 0 && !self.is_stalled && !self.is_dismissed {
             let order = self.state.change(|state| state.orders.pop_front());
             if let Some(order) = order {
                 self.obey(order).await?;
@@ -193,6 +196,7 @@ impl Connection {
     }
 
     async fn obey(&mut self, order: Order) -> Result<(), End> {
+        self.is_dismissed = matches!(order, Order::Reconnect | Order::Invalidate { .. });
         match order {
             Order::Reconnect => self.send(&json!({"op": 7, "s": null, "t": null, "d": null})).await,
             Order::Invalidate { resumable } => {

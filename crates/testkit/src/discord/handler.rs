@@ -216,7 +216,8 @@ impl State {
             Method::SetCommands => self.set_commands(body),
             Method::InteractionCallback { interaction, token, tells_more } => {
                 let kind = self.answer(*interaction, token, body)?;
-                let told = json!({"interaction": {"id": interaction.to_string(), "type": 2}, "resource": {"type": kind}});
+                let told =
+                    json!({"interaction": {"id": interaction.to_string(), "type": 2}, "resource": {"type": kind}});
                 Ok(if *tells_more { told } else { Value::Null })
             }
         }
