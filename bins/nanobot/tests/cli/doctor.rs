@@ -63,16 +63,16 @@ fn merge(into: &mut Value, from: &Value) {
     }
 }
 
-fn telegram(keys: Value) -> Value {
+fn telegram(keys: &Value) -> Value {
     let mut section = json!({"enabled": true, "token": "1:a", "allowFrom": ["7"]});
-    merge(&mut section, &keys);
+    merge(&mut section, keys);
     json!({"channels": {"telegram": section}})
 }
 
 async fn doctor(home: &Home, options: &[&str]) -> (Run, Vec<Value>) {
     let arguments: Vec<&str> = ["doctor", "--json"].into_iter().chain(options.iter().copied()).collect();
     let run = home.run(&arguments).await;
-    let report: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run:?}"));
+    let report: Value = serde_json::from_str(&run.stdout).unwrap();
     let findings = report["findings"].as_array().unwrap().clone();
     (run, findings)
 }
@@ -187,7 +187,7 @@ const FAULTS: [Planted; 28] = [
     },
     Planted {
         name: "a channel without a token",
-        plant: |home| set(home, &telegram(json!({"token": ""}))),
+        plant: |home| set(home, &telegram(&json!({"token": ""}))),
         options: &[],
         id: "channels.usable",
         severity: "fault",
@@ -207,7 +207,7 @@ const FAULTS: [Planted; 28] = [
         name: "one token twice",
         plant: |home| {
             let other = json!({"enabled": true, "kind": "telegram", "token": "1:a", "allowFrom": ["7"]});
-            let mut channels = telegram(json!({}));
+            let mut channels = telegram(&json!({}));
             channels["channels"]["work"] = other;
             set(home, &channels);
         },
@@ -219,7 +219,7 @@ const FAULTS: [Planted; 28] = [
     },
     Planted {
         name: "a list that lets nobody in",
-        plant: |home| set(home, &telegram(json!({"allowFrom": []}))),
+        plant: |home| set(home, &telegram(&json!({"allowFrom": []}))),
         options: &[],
         id: "channels.access",
         severity: "warning",
@@ -228,7 +228,7 @@ const FAULTS: [Planted; 28] = [
     },
     Planted {
         name: "a bot for everyone with tools",
-        plant: |home| set(home, &telegram(json!({"allowFrom": ["*"]}))),
+        plant: |home| set(home, &telegram(&json!({"allowFrom": ["*"]}))),
         options: &[],
         id: "channels.exposed",
         severity: "warning",
@@ -237,7 +237,7 @@ const FAULTS: [Planted; 28] = [
     },
     Planted {
         name: "a platform that cannot be reached",
-        plant: |home| set(home, &telegram(json!({"apiBase": "http://127.0.0.1:9"}))),
+        plant: |home| set(home, &telegram(&json!({"apiBase": "http://127.0.0.1:9"}))),
         options: &["--probe"],
         id: "channels.answers",
         severity: "fault",

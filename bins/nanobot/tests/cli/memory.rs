@@ -67,7 +67,7 @@ async fn the_assistant_searches_what_was_said_long_ago() {
     );
     assert_says(
         &results[1],
-        &["1 place found:", "- sessions/cli_old.jsonl:2 (cli:old, message 1, user", "Zanzibar in May"],
+        &["1 place found:", "- sessions/cli_old.jsonl:3 (cli:old, message 1, user", "Zanzibar in May"],
     );
 }
 

@@ -257,7 +257,7 @@ mod through_the_gateway {
         for (said, text, media) in [
             ("by the tool", "First", Some(wave)),
             ("by the reply", "Hello, [sticker:nobody]", Some(wave)),
-            ("/skill weather", "weather (built-in): Current weather and forecasts", None),
+            ("/skill weather", "weather (built-in): Weather and forecasts", None),
         ] {
             client.send_text(said).await.unwrap();
             let message = loop {

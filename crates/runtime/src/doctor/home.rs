@@ -41,6 +41,7 @@ pub(super) async fn examine(chart: &mut Chart, config: &Config) {
 }
 
 #[cfg(unix)]
+#[cfg_attr(target_os = "linux", expect(clippy::useless_conversion, reason = "blocks are counted in 32 bits on macOS"))]
 fn room(chart: &mut Chart, home: &Path) {
     let Ok(disk) = nix::sys::statvfs::statvfs(home) else { return };
     let free = u64::from(disk.blocks_available()).saturating_mul(disk.fragment_size());
