@@ -9,7 +9,7 @@ use nanobot_channel::{
 use tokio::sync::watch;
 
 use crate::SlackConfig;
-use crate::api::Api;
+use crate::api::{Api, Done};
 use crate::attempts::Attempts;
 use crate::draft::{DraftBoard, DraftWriter};
 use crate::error::CallError;
@@ -76,6 +76,18 @@ impl SlackChannel {
         if let Some(Background { tasks, cancel }) = background {
             tasks.spawn(async move { cancel.run_until_cancelled(work).await });
         }
+    }
+
+    /// Looks whether the bot's token still works, without waiting for it; receiving ends if not.
+    pub(crate) fn check_token(&self) {
+        let (api, refused) = (Arc::clone(&self.api), self.refused.clone());
+        self.in_background(async move {
+            if let Err(error) = api.ask::<Done>("auth.test", &[]).await
+                && let ChannelError::Auth(why) = error.fundamental()
+            {
+                refused.send_replace(Some(why));
+            }
+        });
     }
 
     fn set_background(&self, background: Option<Background>) {

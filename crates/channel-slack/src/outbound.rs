@@ -5,9 +5,10 @@
 //! what is not can be sent again.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use nanobot_channel::{ChannelError, ChatId, DeliveryContext, MessageId, OutboundPart, Sent};
+use nanobot_channel::{ChannelError, ChatId, DeliveryContext, MediaRef, MessageId, OutboundPart, Sent, Value};
 use serde::Deserialize;
 use slack_morphism::api::{SlackApiChatDeleteRequest, SlackApiChatPostMessageRequest, SlackApiChatUpdateRequest};
 use slack_morphism::{SlackMessageContent, SlackMessageMetadata, SlackTs};
@@ -66,22 +67,31 @@ impl SlackChannel {
     async fn send_steps(&self, part: &OutboundPart, place: &Place, key: &str) -> Result<Option<String>, CallError> {
         let mut attempt = self.attempts.of(key);
         let media = if part.index == 0 { part.message.media.as_slice() } else { &[] };
-        for file in media.iter().skip(attempt.done) {
-            self.send_media(place, file).await?;
+        for (number, file) in media.iter().enumerate().skip(attempt.done) {
+            let name = format!("{key}/file/{number}");
+            if let Some(text) = self.send_media(place, file).await? {
+                let content = SlackMessageContent::new().with_text(text);
+                self.post_once(place, content, &name, key, &mut attempt).await?;
+            }
             attempt = Attempt { done: attempt.done + 1, is_open: false };
             self.attempts.remember(key, attempt);
         }
         let mut last = None;
-        let texts = texts(part);
-        for (number, content) in texts.into_iter().enumerate().skip(attempt.done.saturating_sub(media.len())) {
+        for (number, content) in texts(part).into_iter().enumerate().skip(attempt.done.saturating_sub(media.len())) {
             let name = format!("{key}/{number}");
             let draft = match part.message.completes.as_ref().filter(|_| part.index == 0 && number == 0) {
                 Some(stream) => self.drafts.claim(stream).await,
                 None => None,
             };
             last = match draft {
-                Some(draft) => self.complete(place, &draft, content, &name).await?,
-                None => self.post_once(place, content, &name, key, &mut attempt).await?,
+                Some(draft) if self.becomes(place, &draft, &content, &name).await? => Some(draft),
+                draft => {
+                    let posted = self.post_once(place, content, &name, key, &mut attempt).await?;
+                    if let Some(draft) = draft {
+                        self.take_away(place.clone(), draft);
+                    }
+                    posted
+                }
             };
             attempt = Attempt { done: attempt.done + 1, is_open: false };
             self.attempts.remember(key, attempt);
@@ -89,50 +99,51 @@ impl SlackChannel {
         Ok(last)
     }
 
-    /// Sends a file, or says that it could not be sent.
-    async fn send_media(&self, place: &Place, media: &nanobot_channel::MediaRef) -> Result<(), CallError> {
-        let text = match address_of(media) {
-            Some(address) => format!("<{}>", escaped(address)),
-            None => match send_file(&self.api, place, media).await {
-                Ok(()) => return Ok(()),
-                Err(UploadError::Call(error)) if !is_about_the_file(&error) => return Err(error),
-                Err(error) => {
-                    tracing::warn!(channel = %self.name, %error, file = name_of(media), "a file could not be sent");
-                    escaped(&format!("[Failed to send: {}]", name_of(media)))
-                }
-            },
-        };
-        post(&self.api, place, SlackMessageContent::new().with_text(text)).await.map(drop)
+    /// Sends a file. What it cannot send it returns in words.
+    async fn send_media(&self, place: &Place, media: &MediaRef) -> Result<Option<String>, CallError> {
+        if let Some(address) = address_of(media) {
+            return Ok(Some(format!("<{}>", escaped(address))));
+        }
+        match send_file(&self.api, place, media).await {
+            Ok(()) => Ok(None),
+            Err(UploadError::Call(error)) if !is_about_the_file(&error) => Err(error),
+            Err(error) => {
+                tracing::warn!(channel = %self.name, %error, file = name_of(media), "a file could not be sent");
+                Ok(Some(escaped(&format!("[Failed to send: {}]", name_of(media)))))
+            }
+        }
     }
 
-    /// Turns a draft into the reply; what does not fit, or cannot be edited, takes its place.
-    async fn complete(
+    /// Turns a draft into the reply. `false` when the reply does not fit, or the draft cannot be
+    /// edited (any more).
+    async fn becomes(
         &self,
         place: &Place,
         draft: &str,
-        content: SlackMessageContent,
+        content: &SlackMessageContent,
         name: &str,
-    ) -> Result<Option<String>, CallError> {
-        let fits = content.text.as_ref().is_none_or(|text| text.chars().count() <= EDIT_LIMIT);
-        if fits {
-            match update(&self.api, place, draft, named(content.clone(), name)).await {
-                Ok(()) => return Ok(Some(draft.to_owned())),
-                Err(error) if error.is_not_editable() => {}
-                // An edit does no harm when it is made twice.
-                Err(CallError::Interrupted(why)) => return Err(CallError::Unreachable(why)),
-                Err(error) => return Err(error),
-            }
+    ) -> Result<bool, CallError> {
+        if content.text.as_ref().is_some_and(|text| text.chars().count() > EDIT_LIMIT) {
+            return Ok(false);
         }
-        let posted = post(&self.api, place, named(content, name)).await?;
-        let (api, place, draft, channel) =
-            (std::sync::Arc::clone(&self.api), place.clone(), draft.to_owned(), self.name.clone());
+        match update(&self.api, place, draft, named(content.clone(), name)).await {
+            Ok(()) => Ok(true),
+            Err(error) if error.is_not_editable() => Ok(false),
+            // An edit does no harm when it is made twice.
+            Err(CallError::Interrupted(why)) => Err(CallError::Unreachable(why)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes away a draft that the reply did not become, without waiting for it.
+    fn take_away(&self, place: Place, draft: String) {
+        let (api, channel) = (Arc::clone(&self.api), self.name.clone());
         self.in_background(async move {
             let request = SlackApiChatDeleteRequest::new(place.channel_id(), SlackTs::new(draft));
             if let Err(error) = api.call::<_, Done>("chat.delete", &request).await {
                 tracing::debug!(%channel, %error, "a draft could not be taken away");
             }
         });
-        Ok(posted)
     }
 
     /// Sends a text, unless an earlier try turns out to have sent it.
@@ -191,7 +202,7 @@ impl SlackChannel {
             None => "conversations.history",
         };
         let found: Replies = self.api.ask(method, &query).await?;
-        let is_meant = |metadata: &nanobot_channel::Value| {
+        let is_meant = |metadata: &Value| {
             let text = |pointer: &str| metadata.pointer(pointer).and_then(|value| value.as_str());
             text("/event_type") == Some(METADATA) && text("/event_payload/key") == Some(name)
         };

@@ -203,8 +203,9 @@ impl SlackChannel {
             tracing::debug!(channel = %self.name, kind = frame.kind, "a frame without an envelope was passed over");
             return None;
         };
-        if LEAVING.iter().any(|event| frame.payload.pointer("/event/type").and_then(Value::as_str) == Some(event)) {
-            return Some("the app was removed, or its tokens were".to_owned());
+        let event = frame.payload.pointer("/event/type").and_then(Value::as_str).unwrap_or_default();
+        if LEAVING.contains(&event) {
+            self.check_token();
         }
         state.brought = true;
         let candidate = self.open_envelope(me, &frame.kind, frame.payload, context);
@@ -224,10 +225,11 @@ impl SlackChannel {
     /// Says that the messages are shared. Slack counts a connection of a moment ago too, so this is
     /// said at the first connection alone.
     fn warn_of_others(&self, context: &ChannelContext) {
-        const WHY: &str = "another program is connected with this appToken, and Slack gives each only a part of the \
-                           messages; stop it, or give it an app of its own";
-        tracing::warn!(channel = %self.name, WHY);
-        context.progress.degraded(WHY);
+        tracing::warn!(channel = %self.name, "another program is connected with the same appToken");
+        context.progress.degraded(
+            "another program is connected with this appToken, and Slack gives each only a part of the messages; stop \
+             it, or give it an app of its own",
+        );
     }
 
     /// The event's name and what it is about. `None` when there is nothing to do.

@@ -1,5 +1,6 @@
 //! Takes a candidate in: access first, then the message, then the ledger, then the reaction.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use nanobot_channel::{AccessDecision, Admission, ChannelContext, ChatKind, DeliveryContext, Value};
@@ -108,7 +109,7 @@ impl SlackChannel {
         blocks.push(json!({"type": "context", "elements": [{"type": "mrkdwn", "text": choice}]}));
         let text = message.get("text").and_then(Value::as_str).unwrap_or(label);
         let update = json!({"channel": chat, "ts": ts, "text": text, "blocks": blocks});
-        let (api, name) = (std::sync::Arc::clone(&self.api), self.name.clone());
+        let (api, name) = (Arc::clone(&self.api), self.name.clone());
         self.in_background(async move {
             if let Err(error) = api.call::<_, Done>("chat.update", &update).await {
                 tracing::debug!(channel = %name, %error, "a choice could not be shown");

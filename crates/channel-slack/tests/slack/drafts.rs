@@ -56,6 +56,8 @@ async fn a_reply_that_fits_no_edit_takes_the_draft_s_place() {
     let long = "x".repeat(4001);
     drafts.append(&delta(&inbound, "s", &long)).await.unwrap();
     shown(&running, &"x".repeat(4000)).await;
+    // The answer to the new message is lost: it is looked for.
+    running.fake.fail_next("chat.postMessage", Fault::DropAfterEffect);
     running.channel.send(&completing(&inbound, "s", &long)).await.unwrap();
     let is_gone = |sent: &[SentMessage]| sent[0].is_deleted.then_some(());
     running.fake.wait_for("the draft to go", is_gone).await.unwrap();
