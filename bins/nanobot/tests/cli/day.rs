@@ -6,6 +6,8 @@
 //! day is over when everything is. Drafts are off: what a killed program was writing stays where it
 //! was shown, and would look like an answer.
 
+#![expect(clippy::print_stdout, reason = "what happened is shown when the test fails")]
+
 mod friend;
 mod judge;
 mod script;
@@ -38,7 +40,6 @@ async fn a_day_with_outages_ends_with_every_message_answered_once_or_visibly_unc
 
 /// An hour: something breaks, people write, what is well answers, what is broken is mended.
 async fn live(world: &mut World, judge: &mut Judge, hour: &Hour) {
-    // Shown when the test fails.
     println!("{hour:?}");
     if hour.troubles.contains(&Trouble::TelegramRevoked) {
         // What is sent while the platform knows nobody fails for good, and should.
