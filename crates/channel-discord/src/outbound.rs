@@ -1,7 +1,8 @@
 //! Sends finished parts: files first, then the text, into the draft when there is one.
 //!
-//! Every message carries a nonce made of its key, and asks Discord to hold to it: a second one with
-//! the same nonce is dropped there for some minutes, and answered with the first.
+//! Every message of the ledger carries a nonce made of its key, and asks Discord to hold to it: a
+//! second one with the same nonce is dropped there for some minutes, and answered with the first.
+//! What may be lost has no key of its own, hence no nonce, and quotes nothing.
 
 use nanobot_channel::{ChannelError, MessageId as SentId, OutboundPart, Sent};
 use serde::{Deserialize, Serialize};
@@ -37,12 +38,12 @@ impl DiscordChannel {
         let mut place = Place::new(&message.chat_id, &message.delivery)?;
         let mut last = None;
         if part.index == 0 {
-            if self.config.reply_to_message {
+            if self.config.reply_to_message && message.kind.is_durable() {
                 place = place.quoting(&message.delivery);
             }
             for (index, media) in message.media.iter().enumerate() {
-                let key = format!("{}/file/{index}", part.idempotency_key());
-                last = Some(self.send_file(&place, media, &key).await?);
+                let file = named(CreateMessage::new(), part, &format!("/file/{index}"));
+                last = Some(self.send_file(&place, media, file).await?);
                 place = place.without_quote();
             }
         }
@@ -57,9 +58,8 @@ impl DiscordChannel {
         &self,
         place: &Place,
         media: &nanobot_channel::MediaRef,
-        key: &str,
+        message: CreateMessage,
     ) -> Result<MessageId, ChannelError> {
-        let message = with_nonce(CreateMessage::new(), key);
         if upload::is_address(media) {
             return Ok(self.create_message(place, message.content(&media.location)).await?);
         }
@@ -96,7 +96,7 @@ impl DiscordChannel {
                 Err(error) => return Err(error.repeatable()),
             }
         }
-        let message = with_nonce(CreateMessage::new().content(&part.text), &part.idempotency_key());
+        let message = named(CreateMessage::new().content(&part.text), part, "");
         let message = if rows.is_empty() { message } else { message.components(rows) };
         Ok(self.create_message(place, message).await?)
     }
@@ -137,9 +137,13 @@ fn mentions() -> CreateAllowedMentions {
     CreateAllowedMentions::new().all_users(true).replied_user(false)
 }
 
-/// A message that is made once, however often it is sent.
-fn with_nonce(message: CreateMessage, key: &str) -> CreateMessage {
-    message.nonce(Nonce::String(nonce(key))).enforce_nonce(true)
+/// A message that is made once, however often this piece of a part is sent.
+fn named(message: CreateMessage, part: &OutboundPart, piece: &str) -> CreateMessage {
+    if !part.message.kind.is_durable() {
+        return message;
+    }
+    let key = format!("{}{piece}", part.idempotency_key());
+    message.nonce(Nonce::String(nonce(&key))).enforce_nonce(true)
 }
 
 /// A key in the 25 characters that a nonce may have.

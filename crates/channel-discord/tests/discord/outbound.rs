@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use nanobot_channel::{Button, ChannelError, DeliveryGuarantee, MediaRef, OutboundPart};
+use nanobot_channel::{Button, ChannelError, DeliveryGuarantee, MediaRef, OutboundKind, OutboundPart};
 use nanobot_testkit::discord::{CHANNELS, Fault, Incoming};
 use serde_json::json;
 
-use crate::support::{Running, ann, reply, with};
+use crate::support::{Running, ann, event, part, reply, with};
 
 #[tokio::test]
 async fn a_reply_quotes_and_wakes_only_whom_it_names() {
@@ -62,6 +62,21 @@ async fn a_part_that_is_sent_twice_is_shown_once() {
     let other = OutboundPart { index: 1, count: 2, ..part.clone() };
     running.channel.send(&other).await.unwrap();
     assert_eq!(running.fake.sent().len(), 3, "another part is another message");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn what_may_be_lost_stands_in_nobody_s_way() {
+    let running = Running::start(json!({})).await;
+    let inbound = running.hello().await;
+    // They share a key with the reply.
+    for (kind, text) in [(OutboundKind::Progress, "thinking"), (OutboundKind::ToolHint, "exec(\"ls\")")] {
+        running.channel.send(&part(event(&inbound, kind, text))).await.unwrap();
+    }
+    running.channel.send(&part(event(&inbound, OutboundKind::Final, "done"))).await.unwrap();
+    let shown: Vec<_> = running.fake.sent().into_iter().map(|sent| (sent.text, sent.reply_to.is_some())).collect();
+    let expected = [("thinking", false), ("exec(\"ls\")", false), ("done", true)];
+    assert_eq!(shown, expected.map(|(text, quotes)| (text.to_owned(), quotes)));
     running.stop().await;
 }
 
