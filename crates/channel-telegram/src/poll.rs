@@ -88,7 +88,14 @@ impl TelegramChannel {
 
     /// Asks whether it is as quiet as it seems. What waits is fetched over a new connection.
     async fn look_again(&self, context: &ChannelContext) -> Result<Vec<Received>, ChannelError> {
-        let waiting = self.waiting().await?.pending_update_count;
+        let waiting = match self.waiting().await {
+            Ok(waiting) => waiting.pending_update_count,
+            Err(error) if error.is_permanent() => return Err(error),
+            Err(error) => {
+                tracing::debug!(channel = %self.name, %error, "Telegram does not say how many updates wait");
+                return Ok(Vec::new());
+            }
+        };
         if waiting == 0 {
             return Ok(Vec::new());
         }

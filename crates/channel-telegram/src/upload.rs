@@ -1,8 +1,10 @@
 //! Files on their way out.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 use nanobot_channel::{Map, MediaRef, Value};
+use reqwest::Url;
 use reqwest::multipart::{Form, Part};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -84,6 +86,9 @@ pub(crate) enum UploadError {
     /// It cannot be read here.
     #[error("it cannot be read: {0}")]
     Unreadable(std::io::Error),
+    /// It would have to be fetched from where only the Bot API server can look.
+    #[error("its address is none of the public internet")]
+    Inside,
     /// It is larger than Telegram takes.
     #[error("it is larger than the {LARGEST} bytes that Telegram takes")]
     TooLarge,
@@ -112,6 +117,9 @@ impl<'a> Outgoing<'a> {
         let name = name_of(media);
         let kind = FileKind::of(name);
         if is_address(media) {
+            if !is_public(&media.location) {
+                return Err(UploadError::Inside);
+            }
             return Ok(Self { kind, name, content: Content::Address(&media.location) });
         }
         if tokio::fs::metadata(&media.location).await.map_err(UploadError::Unreadable)?.len() > LARGEST {
@@ -139,6 +147,30 @@ pub(crate) fn name_of(media: &MediaRef) -> &str {
 
 fn is_address(media: &MediaRef) -> bool {
     ["http://", "https://"].iter().any(|scheme| media.location.starts_with(scheme))
+}
+
+/// Whether an address may be one of the public internet. A Bot API server of one's own is asked to
+/// fetch it, and stands where others cannot look.
+fn is_public(address: &str) -> bool {
+    let Ok(url) = Url::parse(address) else { return false };
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    match host.parse() {
+        Ok(IpAddr::V4(ip)) => is_public_v4(ip),
+        Ok(IpAddr::V6(ip)) => match ip.to_ipv4_mapped() {
+            Some(ip) => is_public_v4(ip),
+            None => !(ip.is_loopback() || ip.is_unspecified() || ip.is_unique_local() || ip.is_unicast_link_local()),
+        },
+        Err(_) => {
+            let name = host.trim_end_matches('.').to_ascii_lowercase();
+            let ending = name.rsplit('.').next().unwrap_or_default();
+            name.contains('.') && !matches!(ending, "local" | "localhost" | "internal" | "lan")
+        }
+    }
+}
+
+fn is_public_v4(ip: Ipv4Addr) -> bool {
+    let is_shared = matches!(ip.octets(), [100, 64..=127, ..] | [0, ..]);
+    !(ip.is_loopback() || ip.is_private() || ip.is_link_local() || ip.is_broadcast() || ip.is_multicast() || is_shared)
 }
 
 fn without_query(location: &str) -> &str {
@@ -279,6 +311,27 @@ mod tests {
             let media = MediaRef::new(location);
             assert_eq!((name_of(&media), FileKind::of(name_of(&media)).method()), (name, method), "{location}");
         }
+    }
+
+    #[test]
+    fn only_what_is_public_is_fetched() {
+        let public = ["https://a.test/x.png", "http://8.8.8.8/x.png", "http://[2001:4860::1]/x.png"];
+        assert_eq!(public.map(is_public), [true; 3]);
+        let inside = [
+            "http://127.0.0.1:8081/x.png",
+            "http://localhost/x.png",
+            "http://nas.local/x.png",
+            "http://router/x.png",
+            "http://10.0.0.1/x.png",
+            "http://169.254.169.254/x.png",
+            "http://100.64.0.1/x.png",
+            "http://2130706433/x.png",
+            "http://[::1]/x.png",
+            "http://[::ffff:10.0.0.1]/x.png",
+            "http://[fd00::1]/x.png",
+            "http://",
+        ];
+        assert_eq!(inside.map(is_public), [false; 12]);
     }
 
     #[test]

@@ -238,6 +238,19 @@ async fn an_album_with_a_bad_file_goes_one_by_one() {
 }
 
 #[tokio::test]
+async fn nobody_is_asked_to_fetch_what_is_not_public() {
+    let running = Running::start(json!({})).await;
+    let inbound = running.hello().await;
+    let media =
+        ["http://127.0.0.1:1/a.png", "https://a.test/b.png", "http://nas.local/c.png"].map(MediaRef::new).to_vec();
+    running.channel.send(&with(reply(&inbound, ""), |message| message.media = media)).await.unwrap();
+    let row = |sent: SentMessage| sent.file.map_or(sent.text, |file| file.name);
+    let shown: Vec<_> = running.fake.sent().into_iter().map(row).collect();
+    assert_eq!(shown, ["[Failed to send: a.png]", "https://a.test/b.png", "[Failed to send: c.png]"]);
+    running.stop().await;
+}
+
+#[tokio::test]
 async fn what_is_not_shown_in_its_own_way_goes_as_a_plain_file() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
