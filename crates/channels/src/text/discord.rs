@@ -14,8 +14,6 @@ use super::lines::{Line, Markup, SPACER, Stretch, longest_run, with_neighbours, 
 
 /// The addresses that Discord follows behind words.
 pub(super) const SCHEMES: &[&str] = &["http://", "https://"];
-/// The lowest heading there is.
-const LOWEST_HEADING: u8 = 3;
 
 /// The dialect.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +48,7 @@ impl Markup for Discord {
         match level {
             1 => Some("# "),
             2 => Some("## "),
-            LOWEST_HEADING => Some("### "),
+            3 => Some("### "),
             _ => None,
         }
     }
@@ -149,7 +147,7 @@ fn code_marks(code: &str) -> Option<(String, String)> {
 /// time's, which may have a letter behind it.
 fn is_ours(reference: &str) -> bool {
     let mut numbers = reference.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    numbers.any(|word| word.bytes().all(|byte| byte.is_ascii_digit()))
+    reference.ends_with('>') && numbers.any(|word| word.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Whether Discord makes these words a link: they must not look like brackets or an address.

@@ -118,7 +118,8 @@ impl Markup for Slack {
 
 /// Whether a reference means something here: a person or a room. Nobody is rung for whole rooms.
 fn is_ours(reference: &str) -> bool {
-    let id = reference.trim_start_matches(['<', '@', '#']).trim_end_matches('>');
+    let inner = reference.strip_prefix('<').and_then(|inner| inner.strip_suffix('>')).unwrap_or_default();
+    let id = inner.trim_start_matches(['@', '#']);
     id.starts_with(['U', 'W', 'C', 'G', 'D'])
         && id.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
 }

@@ -56,9 +56,14 @@ impl<'a> Flow<'a> {
         self.verbatim.get(next).filter(|verbatim| verbatim.range.start < at)
     }
 
-    fn may_cut(&self, at: usize) -> bool {
+    /// What should stay in one piece and would not, if it was cut at `at`.
+    fn whole_at(&self, at: usize) -> Option<&Range<usize>> {
         let next = self.whole.partition_point(|range| range.end <= at);
-        self.whole.get(next).is_none_or(|range| range.start >= at)
+        self.whole.get(next).filter(|range| range.start < at)
+    }
+
+    fn may_cut(&self, at: usize) -> bool {
+        self.whole_at(at).is_none()
     }
 }
 
@@ -130,7 +135,9 @@ fn best_cut(flow: &Flow<'_>, start: usize, end: usize) -> usize {
         if let Some(at) = sentences.filter(good).last() {
             return at;
         }
-        if let Some(at) = words(late).map(|at| from + at).filter(good).last() {
+        // What stays in one piece and does not fit begins like a word, whatever it begins with.
+        let divided = flow.whole_at(end).map(|range| range.start).filter(|at| *at >= half);
+        if let Some(at) = divided.or_else(|| words(late).map(|at| from + at).filter(good).last()) {
             return at;
         }
     }

@@ -107,6 +107,13 @@ fn an_address_is_not_cut() {
 }
 
 #[test]
+fn a_person_that_is_cut_is_nobody() {
+    let slack = texts(&format!("<@U{}> x", "1".repeat(40)), Dialect::SlackMrkdwn, 30);
+    assert_eq!(slack.concat(), format!("&lt;@U{}&gt; x", "1".repeat(40)));
+    assert_eq!(texts("hello you <@U123456>", Dialect::SlackMrkdwn, 18), ["hello you", "<@U123456>"]);
+}
+
+#[test]
 fn a_long_quote_is_folded_on_telegram() {
     let quote = "> line\n".repeat(13);
     let lines = vec!["line"; 13].join("\n");
