@@ -31,6 +31,8 @@ const CAREFUL_FROM: u32 = 3;
 const TRIES: u32 = 4;
 /// How much of a mail is fetched when the whole is too much, in bytes.
 const BEGINNING: u32 = 262_144;
+/// How often to look in a row when there seems to be something and nothing is found.
+const LOOKS: u32 = 2;
 /// How many mails are remembered as dealt with.
 const REMEMBERED: usize = 100_000;
 
@@ -136,7 +138,11 @@ impl EmailChannel {
         tracing::info!(channel = %self.name, mailbox = self.config.imap_mailbox, "receiving mail");
         context.progress.alive();
         loop {
-            loop {
+            // What was announced during a look may be missing in it, so there is another one; but only
+            // one, because some servers announce the same again and again.
+            let mut looks_left = LOOKS;
+            while looks_left > 0 {
+                looks_left -= 1;
                 let waiting = mailbox.waiting().await?;
                 context.progress.alive();
                 let fresh: Vec<_> = waiting.into_iter().filter(|mail| !self.memory.is_handled(*mail)).collect();
@@ -146,7 +152,9 @@ impl EmailChannel {
                     }
                     context.progress.alive();
                 }
-                if fresh.is_empty() && !mailbox.has_news() {
+                if !fresh.is_empty() {
+                    looks_left = LOOKS;
+                } else if !mailbox.has_news() {
                     break;
                 }
             }

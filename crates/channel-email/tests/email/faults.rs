@@ -77,6 +77,18 @@ async fn a_stall_ends_the_run() {
 }
 
 #[tokio::test]
+async fn a_server_that_announces_the_same_again_and_again_is_not_asked_all_the_time() {
+    let fake = MailFake::start().await.unwrap();
+    for _ in 0..9 {
+        fake.fail_next("UID SEARCH", answer("* SEARCH\r\n* 3 EXISTS\r\n{tag} OK done\r\n"));
+    }
+    let running = Running::at(&fake, &json!({}));
+    fake.wait_for_command("IDLE", 1).await.unwrap();
+    running.stop().await;
+    assert_eq!(fake.commands().iter().filter(|command| *command == "UID SEARCH").count(), 2);
+}
+
+#[tokio::test]
 async fn refused_logins_are_final_when_the_server_says_so_or_says_it_again() {
     let fake = MailFake::start().await.unwrap();
     fake.change_password("another");
