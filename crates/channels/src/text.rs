@@ -3,7 +3,7 @@
 //! Decision: Markdown is parsed once into flat text with marks over ranges of it, the way platforms
 //! themselves think. Splitting cuts the flat text and clips the marks, so a part can never end
 //! inside a tag, and its length is what the platform counts. Where a platform counts markup too, its
-//! prices are known before the cut ([`price`]). A platform that reads Markdown gets the source
+//! prices are known before the cut (`price`). A platform that reads Markdown gets the source
 //! itself, cut where Markdown allows it.
 //!
 //! Nothing here knows a channel, and nothing is thrown away but white space at the cuts.
