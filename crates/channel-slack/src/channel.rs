@@ -1,6 +1,6 @@
 //! The channel: what it is made of, and the contract.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use nanobot_channel::{
     CancellationToken, Channel, ChannelContext, ChannelError, ChannelName, DeliveryGuarantee, Dialect, Drafts, Measure,
@@ -35,6 +35,8 @@ pub struct SlackChannel {
     pub(crate) drafts: DraftBoard,
     pub(crate) attempts: Attempts,
     pub(crate) reactions: Reactions,
+    /// The app's own user, once Slack said who it is.
+    pub(crate) bot_user: OnceLock<String>,
     /// Why Slack does not accept the bot's token any more, once it said so to a send.
     pub(crate) refused: watch::Sender<Option<String>>,
     background: Mutex<Option<Background>>,
@@ -65,6 +67,7 @@ impl SlackChannel {
             drafts: DraftBoard::default(),
             attempts: Attempts::default(),
             reactions: Reactions::default(),
+            bot_user: OnceLock::new(),
             refused: watch::Sender::default(),
             background: Mutex::default(),
         })

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use crate::api::Api;
 use crate::error::CallError;
-use crate::outbound::{EDIT_LIMIT, post, update};
+use crate::outbound::{EDIT_LIMIT, named, post, update};
 use crate::place::Place;
 use crate::text::{escaped, head};
 
@@ -213,7 +213,7 @@ impl DraftWriter {
         if let Some(ts) = known {
             return update(&self.api, &self.place, &ts, content).await;
         }
-        let ts = post(&self.api, &self.place, content).await?;
+        let ts = post(&self.api, &self.place, named(content, "draft")).await?;
         self.slot.shown.send_modify(|shown| shown.message = ts);
         Ok(())
     }

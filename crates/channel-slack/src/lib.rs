@@ -15,6 +15,7 @@ mod attempts;
 mod blocks;
 mod channel;
 mod config;
+mod doubt;
 mod draft;
 mod error;
 mod factory;

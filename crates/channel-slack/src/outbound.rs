@@ -1,14 +1,11 @@
 //! Sends finished parts: files first, then the text, into the draft when there is one.
 //!
-//! Every message carries the key of its part as message metadata. When a connection breaks after a
-//! message was on its way, the channel looks for that key in the conversation: what is there was sent,
-//! what is not can be sent again.
+//! Every message carries the key of its part as message metadata, by which it can be found.
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
-use nanobot_channel::{ChannelError, ChatId, DeliveryContext, MediaRef, MessageId, OutboundPart, Sent, Value};
+use nanobot_channel::{ChannelError, ChatId, DeliveryContext, MediaRef, MessageId, OutboundPart, Sent};
 use serde::Deserialize;
 use slack_morphism::api::{SlackApiChatDeleteRequest, SlackApiChatPostMessageRequest, SlackApiChatUpdateRequest};
 use slack_morphism::{SlackMessageContent, SlackMessageMetadata, SlackTs};
@@ -20,26 +17,12 @@ use crate::channel::SlackChannel;
 use crate::error::CallError;
 use crate::place::Place;
 use crate::text::escaped;
-use crate::thread::Replies;
 use crate::upload::{UploadError, address_of, name_of, send_file};
 
 /// How much text an edit takes, in code points; a new message takes ten times as much.
 pub(crate) const EDIT_LIMIT: usize = 4000;
 /// The name of our metadata.
-const METADATA: &str = "nanobot_part";
-/// The pauses before the looks for a message that may have been sent.
-const LOOKS: [Duration; 5] = [
-    Duration::from_millis(500),
-    Duration::from_secs(1),
-    Duration::from_secs(2),
-    Duration::from_secs(4),
-    Duration::from_secs(8),
-];
-/// How many looks in vain prove that it was not sent.
-const PROOF: usize = 2;
-/// How far back is looked; clocks may differ.
-const LOOK_BACK: Duration = Duration::from_mins(15);
-
+pub(crate) const METADATA: &str = "nanobot_part";
 /// What Slack says about a message it took.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Posted {
@@ -50,7 +33,7 @@ impl SlackChannel {
     /// Says something on the channel's own behalf.
     pub(crate) async fn say(&self, chat: &ChatId, delivery: &DeliveryContext, text: &str) -> Result<(), ChannelError> {
         let place = self.place(chat, delivery).await?;
-        post(&self.api, &place, SlackMessageContent::new().with_text(text.to_owned())).await?;
+        post(&self.api, &place, named(SlackMessageContent::new().with_text(text.to_owned()), "notice")).await?;
         Ok(())
     }
 
@@ -145,69 +128,6 @@ impl SlackChannel {
             }
         });
     }
-
-    /// Sends a text, unless an earlier try turns out to have sent it.
-    async fn post_once(
-        &self,
-        place: &Place,
-        content: SlackMessageContent,
-        name: &str,
-        key: &str,
-        attempt: &mut Attempt,
-    ) -> Result<Option<String>, CallError> {
-        if attempt.is_open
-            && let Some(ts) = self.look(place, name).await?
-        {
-            return Ok(Some(ts));
-        }
-        let error = match post(&self.api, place, named(content, name)).await {
-            Err(error) if error.is_open() => error,
-            outcome => return outcome,
-        };
-        attempt.is_open = true;
-        self.attempts.remember(key, *attempt);
-        tracing::warn!(channel = %self.name, %error, "a message may have been sent; it is looked for");
-        let mut in_vain = 0;
-        for pause in LOOKS {
-            tokio::time::sleep(pause).await;
-            match self.look(place, name).await {
-                Ok(Some(ts)) => return Ok(Some(ts)),
-                Ok(None) => in_vain += 1,
-                // The app may not look there: nobody will ever know.
-                Err(CallError::Refused { .. }) => break,
-                Err(_) => {}
-            }
-            if in_vain == PROOF {
-                return Err(CallError::Unreachable(format!("{error}; it was looked for and is not there")));
-            }
-        }
-        Err(error)
-    }
-
-    /// Looks for a message of ours by its name.
-    async fn look(&self, place: &Place, name: &str) -> Result<Option<String>, CallError> {
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let since = format!("{}.000000", since.saturating_sub(LOOK_BACK).as_secs());
-        let mut query = vec![
-            ("channel", place.chat.as_str()),
-            ("oldest", since.as_str()),
-            ("limit", "200"),
-            ("include_all_metadata", "true"),
-        ];
-        let method = match &place.thread {
-            Some(thread) => {
-                query.push(("ts", thread));
-                "conversations.replies"
-            }
-            None => "conversations.history",
-        };
-        let found: Replies = self.api.ask(method, &query).await?;
-        let is_meant = |metadata: &Value| {
-            let text = |pointer: &str| metadata.pointer(pointer).and_then(|value| value.as_str());
-            text("/event_type") == Some(METADATA) && text("/event_payload/key") == Some(name)
-        };
-        Ok(found.messages.into_iter().find(|message| is_meant(&message.metadata)).map(|message| message.ts))
-    }
 }
 
 /// Sends a new message. Its `ts`, where Slack says it.
@@ -222,7 +142,8 @@ pub(crate) async fn update(api: &Api, place: &Place, ts: &str, content: SlackMes
     api.call::<_, Done>("chat.update", &request).await.map(drop)
 }
 
-fn named(content: SlackMessageContent, name: &str) -> SlackMessageContent {
+/// The same with a name by which it can be found.
+pub(crate) fn named(content: SlackMessageContent, name: &str) -> SlackMessageContent {
     let payload = HashMap::from([("key".to_owned(), name.to_owned())]);
     content.with_metadata(SlackMessageMetadata::new(METADATA.to_owned()).with_event_payload(payload))
 }

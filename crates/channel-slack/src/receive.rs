@@ -111,6 +111,7 @@ impl SlackChannel {
             team: String,
         }
         let Me { user_id, user, team } = self.api.ask("auth.test", &[]).await?;
+        self.bot_user.get_or_init(|| user_id.clone());
         Ok(Identity { user: user_id, name: user, team })
     }
 

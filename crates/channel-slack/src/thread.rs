@@ -51,9 +51,10 @@ pub(crate) struct Replies {
 #[serde(default)]
 pub(crate) struct Reply {
     pub(crate) ts: String,
-    user: Option<String>,
-    username: Option<String>,
-    text: String,
+    pub(crate) user: Option<String>,
+    pub(crate) bot_id: Option<String>,
+    pub(crate) username: Option<String>,
+    pub(crate) text: String,
     pub(crate) metadata: serde_json::Value,
 }
 

@@ -196,6 +196,11 @@ impl SlackFake {
         self.state.change(|state| state.faults.entry(method.to_owned()).or_default().push_back(fault));
     }
 
+    /// Shows no metadata any more, as to an app without the scope `metadata.message:read`.
+    pub fn hide_metadata(&self) {
+        self.state.change(|state| state.hides_metadata = true);
+    }
+
     /// Makes both tokens invalid from now on.
     pub fn revoke_tokens(&self) {
         self.state.change(|state| state.is_revoked = true);

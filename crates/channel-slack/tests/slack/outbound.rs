@@ -175,3 +175,18 @@ async fn what_surely_did_not_arrive_is_sent_again() {
     assert_eq!(error.recovery(), SendRecovery::Uncertain, "{error}");
     running.stop().await;
 }
+
+#[tokio::test]
+async fn an_app_that_cannot_read_its_own_marks_proves_nothing() {
+    let running = Running::start(json!({})).await;
+    let hello = running.hello().await;
+    running.fake.hide_metadata();
+    running.fake.fail_next("chat.postMessage", Fault::DropAfterEffect);
+    let part = reply(&hello, "once");
+    for _ in 0..2 {
+        let error = running.channel.send(&part).await.unwrap_err();
+        assert_eq!(error.recovery(), SendRecovery::Uncertain, "{error}");
+    }
+    assert_eq!(running.fake.texts_in(&ann().direct()), ["once"]);
+    running.stop().await;
+}

@@ -44,11 +44,14 @@ impl State {
         let channel = self.writable(params.text("channel"))?;
         let root = params.text("ts");
         let known = self.channels.get(&channel).and_then(|known| known.messages.get(root));
-        let first =
-            known.ok_or_else(|| ApiError::new("thread_not_found"))?.json(root, params.flag("include_all_metadata"));
+        let first = known.ok_or_else(|| ApiError::new("thread_not_found"))?.json(root, self.shows_metadata(params));
         let mut messages = vec![first];
         messages.extend(self.messages(&channel, params, |ts, thread| thread == Some(root) && ts != root));
         page("messages", messages, params)
+    }
+
+    fn shows_metadata(&self, params: &Params) -> bool {
+        params.flag("include_all_metadata") && !self.hides_metadata
     }
 
     fn messages(&self, channel: &str, params: &Params, is_meant: impl Fn(&str, Option<&str>) -> bool) -> Vec<Value> {
@@ -61,7 +64,7 @@ impl State {
         let all = self.channels.get(channel).into_iter().flat_map(|channel| &channel.messages);
         let shown = all
             .filter(|(ts, message)| !message.is_deleted && is_in_time(ts) && is_meant(ts, message.thread.as_deref()));
-        shown.map(|(ts, message)| message.json(ts, params.flag("include_all_metadata"))).collect()
+        shown.map(|(ts, message)| message.json(ts, self.shows_metadata(params))).collect()
     }
 }
 
