@@ -26,6 +26,8 @@ mod gateway;
 mod heartbeat;
 mod import;
 #[cfg(unix)]
+mod kills;
+#[cfg(unix)]
 mod lifecycle;
 mod memory;
 mod models;
