@@ -10,7 +10,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nanobot_bus::{Bus, BusError, Delivery, Ledger, LedgerFilter, Queue, REDELIVERY_DELAY, Settle, Subscription};
+use nanobot_bus::{
+    Accepted, Bus, BusError, Delivery, Ledger, LedgerFilter, Queue, REDELIVERY_DELAY, Settle, Subscription,
+};
 use nanobot_channel::{
     Channel, ChannelError, ChannelName, DeliveryGuarantee, OutboundKind, OutboundMessage, OutboundPart, SendRecovery,
 };
@@ -76,9 +78,12 @@ impl OutboundWorker {
     async fn inherit(&mut self) {
         match self.ledger.list(Queue::Outbound, LedgerFilter::Open, INHERITED).await {
             Ok(open) => {
-                let oldest_first = open.into_iter().rev().filter_map(|entry| entry.outbound);
-                let own = oldest_first.filter(|message| message.channel == *self.channel.name());
-                own.for_each(|message| self.waiting.inherit(&message));
+                let oldest_first = open.into_iter().rev();
+                for entry in oldest_first {
+                    if let Some(message) = entry.outbound.filter(|message| message.channel == *self.channel.name()) {
+                        self.waiting.inherit(&message, entry.attempts > 0);
+                    }
+                }
             }
             Err(error) => {
                 tracing::warn!(channel = %self.name(), %error, "cannot see what waits from before the start");
@@ -216,12 +221,18 @@ impl OutboundWorker {
 
     /// Tells the chat what became of a message. A message that is such news itself, or says
     /// something else on the assistant's own behalf, is not talked about.
-    async fn tell(&self, delivery: &Delivery<OutboundMessage>, news: News<'_>) {
+    async fn tell(&mut self, delivery: &Delivery<OutboundMessage>, news: News<'_>) {
         if delivery.message.kind != OutboundKind::Final {
             return;
         }
-        if let Err(error) = self.bus.publish_outbound(aftermath::notice(&delivery.message, news)).await {
-            tracing::error!(channel = %self.name(), %error, "a chat could not be told that a message did not arrive");
+        let notice = aftermath::notice(&delivery.message, news);
+        let key = notice.key.clone();
+        match self.bus.publish_outbound(notice).await {
+            Ok(Accepted::New) => self.waiting.follows(&delivery.message, key),
+            Ok(Accepted::Duplicate) => {}
+            Err(error) => {
+                tracing::error!(channel = %self.name(), %error, "a chat could not be told that a message did not arrive");
+            }
         }
     }
 
