@@ -372,8 +372,8 @@ fn the_commands_are_these_and_every_program_has_them() {
     let mut names: Vec<&str> = infos.iter().flat_map(|info| info.names()).collect();
     names.sort_unstable();
     let expected = [
-        "agents", "branch", "clear", "compact", "context", "help", "memory", "new", "pending", "reset", "restart",
-        "skill", "skills", "start", "status", "stop", "usage",
+        "agents", "branch", "clear", "compact", "context", "help", "memory", "new", "pairing", "pending", "reset",
+        "restart", "skill", "skills", "start", "status", "stop", "usage",
     ];
     assert_eq!(names, expected);
 }

@@ -23,6 +23,8 @@ use crate::{CronError, JobStore};
 
 /// How long a change of the file may go unnoticed.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// How long the end of a run may.
+const LOOK_WHILE_RUNNING: Duration = Duration::from_millis(500);
 
 /// `cron`, as far as it says how jobs run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,6 +87,8 @@ pub struct CronService {
     parts: CronParts,
     /// How the file was when nothing was left to do, and until when that holds.
     idle: Option<Idle>,
+    /// When the next job is due, in milliseconds since 1970, as the file said last.
+    next_due: Option<i64>,
 }
 
 #[derive(Debug)]
@@ -98,7 +102,7 @@ impl CronService {
     /// A service that did nothing yet.
     #[must_use]
     pub fn new(parts: CronParts) -> Self {
-        Self { parts, idle: None }
+        Self { parts, idle: None, next_due: None }
     }
 
     /// Fires jobs until it is told to end. A fault is logged, and tried again.
@@ -134,7 +138,7 @@ impl CronService {
         if self.idle.as_ref().is_some_and(is_idle) {
             return Ok(());
         }
-        self.idle = None;
+        (self.idle, self.next_due) = (None, None);
         let ended = self.ended(blocking(&store, JobStore::read).await?).await;
         let (settings, zone) = (self.parts.settings, self.parts.zone);
         let (begun, jobs) = blocking(&store, move |store| {
@@ -149,18 +153,22 @@ impl CronService {
             })
         })
         .await?;
+        // What is due and was not begun now waits for something else than time.
+        let is_ahead = |due: &i64| *due > now.timestamp_millis();
+        let dues = jobs.iter().filter(|job| job.enabled).filter_map(|job| job.state.next_run_at_ms);
+        self.next_due = dues.filter(is_ahead).min();
         if begun.is_empty() && jobs.iter().all(|job| job.state.running.is_empty()) {
-            let until = jobs.iter().filter(|job| job.enabled).filter_map(|job| job.state.next_run_at_ms).min();
-            self.idle = Some(Idle { stamp: store.stamp(), since: now, until });
+            self.idle = Some(Idle { stamp: store.stamp(), since: now, until: self.next_due });
         }
         self.publish(begun, now).await
     }
 
     /// How long nothing needs to be looked at.
     fn pause(&self) -> Duration {
-        let Some(until) = self.idle.as_ref().and_then(|idle| idle.until) else { return LOOK_EVERY };
-        let left = until.saturating_sub(self.parts.clock.now().timestamp_millis());
-        Duration::from_millis(u64::try_from(left).unwrap_or(0)).min(LOOK_EVERY)
+        let longest = if self.idle.is_some() { LOOK_EVERY } else { LOOK_WHILE_RUNNING };
+        let Some(due) = self.next_due else { return longest };
+        let left = due.saturating_sub(self.parts.clock.now().timestamp_millis());
+        Duration::from_millis(u64::try_from(left).unwrap_or(0)).min(longest)
     }
 
     async fn ended(&self, jobs: Jobs) -> Vec<Ended> {
