@@ -3,52 +3,37 @@
 //! Decision: what cannot be handled now stays in the lane, and with it everything behind it, until
 //! its pause is over; so nothing that came later overtakes it, whenever the fault clears.
 
+mod handle;
+mod steering;
+mod telling;
+
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
-use nanobot_bus::{BusError, Delivery, REDELIVERY_DELAY, Settle};
-use nanobot_session::{MessageEntry, TurnOutcome};
-use nanobot_types::{
-    ChatMessage, HEARTBEAT_SESSION, InboundMessage, MessageId, Origin, OutboundKey, OutboundKind, OutboundMessage,
-    SessionKey, UserMessage,
-};
+use nanobot_bus::{BusError, REDELIVERY_DELAY, Settle};
+use nanobot_session::TurnOutcome;
+use nanobot_types::{InboundMessage, OutboundKey, OutboundKind, OutboundMessage, SessionKey};
 use tokio::sync::mpsc;
-use tokio::sync::mpsc::error::TrySendError;
 use tokio_util::sync::CancellationToken;
 
-use super::commands::{Command, CommandTable, Parsed, When};
-use super::line::WaitingLine;
+pub(crate) use handle::{LaneHandle, Queued, Refusal};
+
+use self::handle::LaneState;
+use self::steering::{LaneSteering, entry_of, facts_of};
+use self::telling::{BusObserver, BusTeller, is_heartbeat, is_silent};
+use super::commands::{Command, Parsed, When};
 use super::pump::{NOTICE_POSITION, Shared, turn_of};
-use crate::engine::{Steering, TurnFacts};
 use crate::error::chain;
 use crate::subagent::{is_note, reported_by};
-use crate::{Agent, AgentError, Observer, Signal, Teller, TurnReport, TurnRequest};
+use crate::{AgentError, TurnReport, TurnRequest};
 
 /// How often the pause after a failure doubles.
 const LONGEST_BACK_OFF: u32 = 6;
-/// How many messages are steered into a turn before one model call; what is behind them stays in its place.
-const STEERED_PER_CALL: usize = 8;
-/// How many messages are steered into one turn. Who goes on writing gets an answer in between, and the
-/// log of a turn stays of a length that can be read at once.
-const STEERED_PER_TURN: usize = 32;
-
-/// A message in a lane.
-#[derive(Debug)]
-pub(super) struct Queued {
-    /// Its place in the order of all that ever entered the lane.
-    number: u64,
-    delivery: Delivery<InboundMessage>,
-    /// The attempt that is made of it, or is next.
-    attempt: u32,
-    /// The ledger has counted that attempt.
-    begun: bool,
-}
 
 /// What came of handling a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,104 +44,6 @@ enum Handled {
     Blocked,
     /// It failed; that was one.
     Failed,
-}
-
-/// What the pump holds of a lane.
-#[derive(Debug)]
-pub(super) struct LaneHandle {
-    queue: mpsc::Sender<Queued>,
-    state: Arc<LaneState>,
-    /// The number of the newest message.
-    newest: u64,
-    /// Messages that found no room and come again: nobody overtakes them.
-    line: WaitingLine,
-}
-
-/// A message that found no room.
-#[derive(Debug)]
-pub(super) struct Refusal {
-    pub(super) delivery: Delivery<InboundMessage>,
-    /// It is the first since the lane had room.
-    pub(super) is_first: bool,
-    /// How many times the lane has to be emptied before there can be room for it.
-    pub(super) lanes_before: u32,
-}
-
-#[derive(Debug, Default)]
-struct LaneState {
-    /// Ends the turn that runs; a new token with every message.
-    running: std::sync::Mutex<CancellationToken>,
-    /// Messages that are handled now: 0 or 1 and those steered into its turn.
-    busy: AtomicUsize,
-    /// Messages up to this number came before the last stop: they are not begun.
-    stopped_upto: AtomicU64,
-    /// The person was told that messages wait; once in the life of a lane, which is over when none do.
-    told: AtomicBool,
-}
-
-impl LaneHandle {
-    /// Puts a message in, or gives it back refused: the lane is full, or others that were refused before it
-    /// have not come again.
-    pub(super) fn offer(&mut self, delivery: Delivery<InboundMessage>) -> Option<Refusal> {
-        let id = delivery.message.journal_id();
-        if id.as_ref().is_some_and(|id| !self.line.comes(id)) {
-            return Some(self.refuse(delivery, id));
-        }
-        self.newest += 1;
-        let attempt = delivery.attempt;
-        match self.queue.try_send(Queued { number: self.newest, delivery, attempt, begun: false }) {
-            Ok(()) => {
-                id.iter().for_each(|id| self.line.leave(id));
-                None
-            }
-            Err(TrySendError::Full(queued) | TrySendError::Closed(queued)) => Some(self.refuse(queued.delivery, id)),
-        }
-    }
-
-    fn refuse(&mut self, delivery: Delivery<InboundMessage>, id: Option<MessageId>) -> Refusal {
-        let before = id.map_or(0, |id| self.line.wait(&id));
-        let lanes_before = before / u64::try_from(self.queue.max_capacity()).unwrap_or(u64::MAX);
-        Refusal {
-            delivery,
-            is_first: !self.state.told.swap(true, Ordering::Relaxed),
-            lanes_before: u32::try_from(lanes_before).unwrap_or(u32::MAX),
-        }
-    }
-
-    /// Whether messages that found no room have yet to come again.
-    pub(super) fn awaits_more(&self) -> bool {
-        !self.line.is_empty()
-    }
-
-    /// Ends the running turn and discards what waits; how many messages that is.
-    pub(super) fn stop(&self) -> usize {
-        self.state.stopped_upto.store(self.newest, Ordering::SeqCst);
-        self.state.token().cancel();
-        self.count()
-    }
-
-    /// Messages that are at work or wait.
-    pub(super) fn count(&self) -> usize {
-        self.queue.max_capacity() - self.queue.capacity() + self.state.busy.load(Ordering::SeqCst)
-    }
-}
-
-impl LaneState {
-    fn token(&self) -> CancellationToken {
-        self.running.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
-    }
-
-    fn begin(&self, parent: &CancellationToken) -> CancellationToken {
-        let token = parent.child_token();
-        *self.running.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = token.clone();
-        self.busy.store(1, Ordering::SeqCst);
-        token
-    }
-
-    /// Whether the lane was stopped after this message came.
-    fn was_stopped(&self, number: u64) -> bool {
-        number <= self.stopped_upto.load(Ordering::SeqCst)
-    }
 }
 
 /// The task of one session.
@@ -178,7 +65,7 @@ impl Lane {
     pub(super) fn open(shared: Arc<Shared>, session: SessionKey) -> (LaneHandle, Self) {
         let (sender, queue) = mpsc::channel(shared.settings.lane_bound.max(1));
         let state = Arc::new(LaneState::default());
-        let handle = LaneHandle { queue: sender, state: state.clone(), newest: 0, line: WaitingLine::default() };
+        let handle = LaneHandle::new(sender, state.clone());
         let lane = Self { shared, session, queue, state, next: VecDeque::new(), steered: Vec::new(), failures: 0 };
         (handle, lane)
     }
@@ -443,114 +330,4 @@ async fn settle(messages: &[&Queued], outcome: &Settle) -> Handled {
         tracing::error!(%error, "a message could not be settled; it comes again");
     }
     Handled::Done
-}
-
-/// Whether nobody is to be told what comes of a message: a job whose answer is not sent, a
-/// heartbeat where nobody is to be told.
-fn is_silent(message: &InboundMessage) -> bool {
-    match message.origin {
-        Origin::Cron { .. } => message.metadata.get("deliver").is_some_and(|deliver| deliver == false),
-        _ => is_heartbeat(&message.session_key()) && message.channel.as_str() == "cli",
-    }
-}
-
-fn is_heartbeat(session: &SessionKey) -> bool {
-    session.as_str() == HEARTBEAT_SESSION
-}
-
-fn facts_of(message: &InboundMessage, session: &SessionKey) -> TurnFacts {
-    TurnFacts {
-        session: session.clone(),
-        channel: message.channel.clone(),
-        chat_id: message.chat_id.clone(),
-        message_id: message.id.clone(),
-        sender: Some(message.sender_id.clone()),
-        chat: message.chat,
-        delivery: message.delivery.clone(),
-        metadata: message.metadata.clone(),
-        origin: message.origin.clone(),
-    }
-}
-
-async fn entry_of(agent: &Agent, message: &InboundMessage) -> MessageEntry {
-    let InboundMessage { content, origin, timestamp, channel, chat_id, .. } = message;
-    let runtime = agent.beside(content, origin, timestamp, channel, chat_id).await;
-    let user = UserMessage { content: message.content.clone().into(), media: message.media.clone() };
-    MessageEntry {
-        inbound: message.journal_id(),
-        runtime: Some(runtime),
-        at: message.timestamp,
-        ..MessageEntry::new(ChatMessage::User(user))
-    }
-}
-
-/// Steers messages that come in while a turn runs into that turn, a bounded number of them. A command of the
-/// lane, and everything behind it, waits for the turn's end.
-struct LaneSteering<'a> {
-    agent: &'a Agent,
-    commands: &'a CommandTable,
-    queue: &'a mut mpsc::Receiver<Queued>,
-    state: &'a LaneState,
-    taken: &'a mut Vec<Queued>,
-    next: &'a mut VecDeque<Queued>,
-}
-
-#[async_trait]
-impl Steering for LaneSteering<'_> {
-    async fn take(&mut self) -> Vec<MessageEntry> {
-        let mut entries = Vec::new();
-        let room = STEERED_PER_CALL.min(STEERED_PER_TURN.saturating_sub(self.taken.len()));
-        while entries.len() < room
-            && let Some(queued) = self.next.pop_front().or_else(|| self.queue.try_recv().ok())
-        {
-            let is_text = matches!(self.commands.read(&queued.delivery.message), Parsed::Text);
-            if !is_text || self.state.was_stopped(queued.number) {
-                self.next.push_front(queued);
-                break;
-            }
-            entries.push(entry_of(self.agent, &queued.delivery.message).await);
-            self.taken.push(queued);
-            self.state.busy.fetch_add(1, Ordering::SeqCst);
-        }
-        entries
-    }
-}
-
-/// Tells the chat of a message what is not well with its memory.
-struct BusTeller {
-    shared: Arc<Shared>,
-    message: InboundMessage,
-}
-
-#[async_trait]
-impl Teller for BusTeller {
-    async fn tell(&self, notice: String) {
-        let key = OutboundKey { turn: turn_of(&self.message), position: NOTICE_POSITION - 1 };
-        let notice = OutboundMessage::in_reply_to(&self.message, key, OutboundKind::Notice, notice);
-        if let Err(error) = self.shared.bus.publish_outbound(notice).await {
-            tracing::error!(%error, "a notice could not be stored");
-        }
-    }
-}
-
-/// Offers what a turn tells to the chat it belongs to.
-struct BusObserver {
-    shared: Arc<Shared>,
-    message: InboundMessage,
-}
-
-impl Observer for BusObserver {
-    fn signal(&self, signal: Signal) {
-        if is_silent(&self.message) || is_heartbeat(&self.message.session_key()) {
-            return;
-        }
-        let (kind, text) = match signal {
-            Signal::Delta { stream, text } => (OutboundKind::Delta { stream }, text),
-            Signal::StreamEnd { stream, resuming } => (OutboundKind::StreamEnd { stream, resuming }, String::new()),
-            Signal::Thought(text) | Signal::Notice(text) => (OutboundKind::Progress, text),
-            Signal::ToolHint(text) => (OutboundKind::ToolHint, text),
-        };
-        let key = OutboundKey { turn: turn_of(&self.message), position: 0 };
-        self.shared.bus.offer(OutboundMessage::in_reply_to(&self.message, key, kind, text));
-    }
 }

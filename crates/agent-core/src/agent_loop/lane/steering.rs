@@ -1,0 +1,80 @@
+//! Messages of a lane as a turn takes them: the one that begins it, and those that come in while it runs.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+
+use async_trait::async_trait;
+use nanobot_session::MessageEntry;
+use nanobot_types::{ChatMessage, InboundMessage, SessionKey, UserMessage};
+use tokio::sync::mpsc;
+
+use super::handle::{LaneState, Queued};
+use crate::Agent;
+use crate::agent_loop::commands::{CommandTable, Parsed};
+use crate::engine::{Steering, TurnFacts};
+
+/// How many messages are steered into a turn before one model call; what is behind them stays in its place.
+const STEERED_PER_CALL: usize = 8;
+/// How many messages are steered into one turn. Who goes on writing gets an answer in between, and the
+/// log of a turn stays of a length that can be read at once.
+const STEERED_PER_TURN: usize = 32;
+
+/// The circumstances of a turn that a message begins.
+pub(super) fn facts_of(message: &InboundMessage, session: &SessionKey) -> TurnFacts {
+    TurnFacts {
+        session: session.clone(),
+        channel: message.channel.clone(),
+        chat_id: message.chat_id.clone(),
+        message_id: message.id.clone(),
+        sender: Some(message.sender_id.clone()),
+        chat: message.chat,
+        delivery: message.delivery.clone(),
+        metadata: message.metadata.clone(),
+        origin: message.origin.clone(),
+    }
+}
+
+/// A message as the log records it.
+pub(super) async fn entry_of(agent: &Agent, message: &InboundMessage) -> MessageEntry {
+    let InboundMessage { content, origin, timestamp, channel, chat_id, .. } = message;
+    let runtime = agent.beside(content, origin, timestamp, channel, chat_id).await;
+    let user = UserMessage { content: message.content.clone().into(), media: message.media.clone() };
+    MessageEntry {
+        inbound: message.journal_id(),
+        runtime: Some(runtime),
+        at: message.timestamp,
+        ..MessageEntry::new(ChatMessage::User(user))
+    }
+}
+
+/// Steers messages that come in while a turn runs into that turn, a bounded number of them. A command of the
+/// lane, and everything behind it, waits for the turn's end.
+pub(super) struct LaneSteering<'a> {
+    pub(super) agent: &'a Agent,
+    pub(super) commands: &'a CommandTable,
+    pub(super) queue: &'a mut mpsc::Receiver<Queued>,
+    pub(super) state: &'a LaneState,
+    pub(super) taken: &'a mut Vec<Queued>,
+    pub(super) next: &'a mut VecDeque<Queued>,
+}
+
+#[async_trait]
+impl Steering for LaneSteering<'_> {
+    async fn take(&mut self) -> Vec<MessageEntry> {
+        let mut entries = Vec::new();
+        let room = STEERED_PER_CALL.min(STEERED_PER_TURN.saturating_sub(self.taken.len()));
+        while entries.len() < room
+            && let Some(queued) = self.next.pop_front().or_else(|| self.queue.try_recv().ok())
+        {
+            let is_text = matches!(self.commands.read(&queued.delivery.message), Parsed::Text);
+            if !is_text || self.state.was_stopped(queued.number) {
+                self.next.push_front(queued);
+                break;
+            }
+            entries.push(entry_of(self.agent, &queued.delivery.message).await);
+            self.taken.push(queued);
+            self.state.busy.fetch_add(1, Ordering::SeqCst);
+        }
+        entries
+    }
+}

@@ -1,0 +1,64 @@
+//! What a turn tells besides its answer, and of which turns nothing is told.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use nanobot_types::{
+    HEARTBEAT_SESSION, InboundMessage, Origin, OutboundKey, OutboundKind, OutboundMessage, SessionKey,
+};
+
+use crate::agent_loop::pump::{NOTICE_POSITION, Shared, turn_of};
+use crate::{Observer, Signal, Teller};
+
+/// Whether nobody is to be told what comes of a message: a job whose answer is not sent, a
+/// heartbeat where nobody is to be told.
+pub(super) fn is_silent(message: &InboundMessage) -> bool {
+    match message.origin {
+        Origin::Cron { .. } => message.metadata.get("deliver").is_some_and(|deliver| deliver == false),
+        _ => is_heartbeat(&message.session_key()) && message.channel.as_str() == "cli",
+    }
+}
+
+/// Whether a session is the heartbeat's.
+pub(super) fn is_heartbeat(session: &SessionKey) -> bool {
+    session.as_str() == HEARTBEAT_SESSION
+}
+
+/// Tells the chat of a message what is not well with its memory.
+pub(super) struct BusTeller {
+    pub(super) shared: Arc<Shared>,
+    pub(super) message: InboundMessage,
+}
+
+#[async_trait]
+impl Teller for BusTeller {
+    async fn tell(&self, notice: String) {
+        let key = OutboundKey { turn: turn_of(&self.message), position: NOTICE_POSITION - 1 };
+        let notice = OutboundMessage::in_reply_to(&self.message, key, OutboundKind::Notice, notice);
+        if let Err(error) = self.shared.bus.publish_outbound(notice).await {
+            tracing::error!(%error, "a notice could not be stored");
+        }
+    }
+}
+
+/// Offers what a turn tells to the chat it belongs to.
+pub(super) struct BusObserver {
+    pub(super) shared: Arc<Shared>,
+    pub(super) message: InboundMessage,
+}
+
+impl Observer for BusObserver {
+    fn signal(&self, signal: Signal) {
+        if is_silent(&self.message) || is_heartbeat(&self.message.session_key()) {
+            return;
+        }
+        let (kind, text) = match signal {
+            Signal::Delta { stream, text } => (OutboundKind::Delta { stream }, text),
+            Signal::StreamEnd { stream, resuming } => (OutboundKind::StreamEnd { stream, resuming }, String::new()),
+            Signal::Thought(text) | Signal::Notice(text) => (OutboundKind::Progress, text),
+            Signal::ToolHint(text) => (OutboundKind::ToolHint, text),
+        };
+        let key = OutboundKey { turn: turn_of(&self.message), position: 0 };
+        self.shared.bus.offer(OutboundMessage::in_reply_to(&self.message, key, kind, text));
+    }
+}
