@@ -21,6 +21,8 @@ use crate::support::Home;
 const GROUP: i64 = -1_001_234_567_890;
 /// A channel on Slack.
 const SLACK_ROOM: &str = "C0ROOM";
+/// What the log says of credentials that the platform does not know.
+const REFUSED: &str = "refuses the credentials";
 /// How long the day waits for anything.
 const PATIENCE: Duration = Duration::from_secs(180);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -132,8 +134,13 @@ impl World {
 
     /// How many sessions on Discord the gateways know to have begun.
     fn discord_sessions(&self) -> usize {
+        self.log_count("receiving from Discord")
+    }
+
+    /// How often the gateways said something.
+    fn log_count(&self, words: &str) -> usize {
         let log = self.home.path().join("logs/gateway.log");
-        std::fs::read_to_string(log).unwrap_or_default().matches("receiving from Discord").count()
+        std::fs::read_to_string(log).unwrap_or_default().matches(words).count()
     }
 
     /// Kills the gateway and starts another.
@@ -186,10 +193,6 @@ impl World {
             T::TelegramBroken => self.fail_telegram(&[telegram::Fault::bad_gateway(), telegram::Fault::Drop]),
             T::TelegramCutsSends => self.fail_telegram(&[telegram::Fault::DropAfterEffect]),
             T::TelegramRepeats => self.repeats = true,
-            T::TelegramRevoked => {
-                self.telegram.revoke_token();
-                self.telegram.end_poll();
-            }
             T::DiscordSilent => self.discord.stall(),
             T::DiscordBusy => {
                 self.discord.fail_next("createMessage", discord::Fault::retry_after(PAUSE.into()));
@@ -209,7 +212,7 @@ impl World {
             T::MailCutsSends => self.mail.fail_next("CONTENT", mail::MailFault::CutAfterEffect),
             T::ModelSlow => self.mood.is_slow.store(true, Ordering::Relaxed),
             T::ModelBroken => self.mood.failures.store(2, Ordering::Relaxed),
-            T::TelegramDown | T::DiscordDown | T::SlackDown | T::MailDown | T::Killed => {}
+            T::TelegramDown | T::TelegramRevoked | T::DiscordDown | T::SlackDown | T::MailDown | T::Killed => {}
         }
     }
 
@@ -217,6 +220,16 @@ impl World {
     pub(super) async fn begin_outage(&self, trouble: Trouble) {
         match trouble {
             Trouble::TelegramDown => self.telegram.server().go_down().await.unwrap(),
+            Trouble::TelegramRevoked => {
+                let before = self.log_count(REFUSED);
+                self.telegram.revoke_token();
+                self.telegram.end_poll();
+                // A poll that was open still brings what is said; the answer to that would fail for good.
+                self.wait("the channel to notice", async |world| {
+                    if world.log_count(REFUSED) > before { Vec::new() } else { vec![REFUSED.to_owned()] }
+                })
+                .await;
+            }
             Trouble::DiscordDown => self.discord.go_down().await.unwrap(),
             Trouble::SlackDown => self.slack.go_down().await.unwrap(),
             Trouble::MailDown => self.mail.go_down().await.unwrap(),
