@@ -133,7 +133,8 @@ mod tests {
         (inbound.delivery, inbound.metadata) = (delivery, serde_json::from_value(metadata).unwrap());
         let key = OutboundKey { turn: "turn".into(), position: 0 };
         let message = OutboundMessage::in_reply_to(&inbound, key, OutboundKind::Final, "hi".to_owned());
-        OutboundPart { message: Arc::new(message), index: 0, count: 1, text: String::new(), plain: String::new() }
+        let (message, text, plain) = (Arc::new(message), String::new(), String::new());
+        OutboundPart { message, index: 0, count: 1, text, plain, in_doubt: false }
     }
 
     #[test]

@@ -68,7 +68,8 @@ pub enum DeliveryGuarantee {
         /// For how long; `None` is for ever.
         window: Option<Duration>,
     },
-    /// The channel can find out whether a part arrived.
+    /// The channel can find out whether a part arrived, and does so when a part is
+    /// [in doubt](OutboundPart::in_doubt).
     Detectable,
     /// Nobody can tell.
     BestEffort,
@@ -87,6 +88,11 @@ pub struct OutboundPart {
     pub text: String,
     /// The same without markup, for when the platform refuses the markup.
     pub plain: String,
+    /// An earlier try may have arrived. Set for [`DeliveryGuarantee::Detectable`] only: such a channel
+    /// looks first and answers `Ok` with what is there, sends what is surely not there, and answers
+    /// [`ChannelError::Ambiguous`] without sending where it cannot find out. Where this is not set,
+    /// the part is to be sent, whatever became of earlier tries.
+    pub in_doubt: bool,
 }
 
 impl OutboundPart {

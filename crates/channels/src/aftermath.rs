@@ -113,7 +113,8 @@ mod tests {
     fn the_mark_fits_into_the_room_for_it_in_every_measure() {
         for content in ["hello", "你好"] {
             let message = Arc::new(reply(content));
-            let mut part = OutboundPart { message, index: 0, count: 1, text: String::new(), plain: String::new() };
+            let (text, plain) = (String::new(), String::new());
+            let mut part = OutboundPart { message, index: 0, count: 1, text, plain, in_doubt: false };
             mark(&mut part);
             assert!(part.text.len() <= MARK_ROOM, "{}", part.text);
             assert_eq!(part.text, part.plain);

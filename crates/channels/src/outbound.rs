@@ -3,7 +3,8 @@
 //! Decision: a worker per channel, so that a channel that hangs delays no other. What has to be
 //! tried again goes back to the ledger with a time, so that a chat that cannot be reached delays no
 //! other chat (see [`crate::waiting`]). What may or may not have been sent is sent again where the
-//! platform drops repeated sends; elsewhere [`UncertainPolicy`] decides. A reply that will not
+//! platform drops repeated sends, or where the channel looks for it first; where that does not help
+//! [`UncertainPolicy`] decides. A reply that will not
 //! arrive is told to its chat before it is settled, so that a crash in between tells it twice to
 //! the ledger, which takes it once (see [`crate::aftermath`]).
 
@@ -182,7 +183,7 @@ impl OutboundWorker {
         if let Some(pause) = self.waiting.stand_back(&delivery.message) {
             return delivery.settle(Settle::RetryIn(pause)).await;
         }
-        if delivery.in_doubt && !self.may_repeat() {
+        if delivery.in_doubt && !self.may_repeat() && !self.is_detectable() {
             let why = format!("sending part {} was interrupted: the platform may have it", delivery.parts_sent + 1);
             return self.end_uncertain(delivery, why).await;
         }
@@ -192,14 +193,13 @@ impl OutboundWorker {
             self.tell(delivery, News::Empty).await;
             return self.end(delivery, Settle::Discard("there is nothing to show in it".to_owned())).await;
         }
-        if delivery.in_doubt && !self.is_idempotent() {
-            parts.iter_mut().filter(|part| part.index == delivery.parts_sent).for_each(aftermath::mark);
-        }
         delivery.settle(Settle::Begin).await?;
-        for part in parts.iter().filter(|part| part.index >= delivery.parts_sent) {
-            match self.send(part).await {
+        for part in parts.iter_mut().filter(|part| part.index >= delivery.parts_sent) {
+            let in_doubt = delivery.in_doubt && part.index == delivery.parts_sent;
+            let outcome = if in_doubt { self.send_again(part).await } else { self.send(part).await };
+            match outcome {
                 Outcome::Sent => delivery.settle(Settle::PartSent(part.index)).await?,
-                Outcome::Failed(error) => return self.failed(delivery, &error).await,
+                Outcome::Failed(error) => return self.failed(delivery, in_doubt, &error).await,
                 Outcome::Abandoned => return Ok(()),
             }
         }
@@ -208,6 +208,10 @@ impl OutboundWorker {
 
     fn is_idempotent(&self) -> bool {
         matches!(self.channel.guarantee(), DeliveryGuarantee::Idempotent { .. })
+    }
+
+    fn is_detectable(&self) -> bool {
+        self.channel.guarantee() == DeliveryGuarantee::Detectable
     }
 
     fn policy(&self) -> UncertainPolicy {
@@ -274,8 +278,13 @@ impl OutboundWorker {
         delivery.settle(outcome).await
     }
 
-    /// Decides what follows a failed send.
-    async fn failed(&mut self, delivery: &Delivery<OutboundMessage>, error: &ChannelError) -> Result<(), BusError> {
+    /// Decides what follows a failed send of a part that was `in_doubt` before, or not.
+    async fn failed(
+        &mut self,
+        delivery: &Delivery<OutboundMessage>,
+        in_doubt: bool,
+        error: &ChannelError,
+    ) -> Result<(), BusError> {
         match error.recovery() {
             SendRecovery::Retry { after } => {
                 let record = self.waiting.failed_again(&delivery.message);
@@ -285,7 +294,10 @@ impl OutboundWorker {
                 };
                 if record.tries > retries && record.since.elapsed() >= patience {
                     let why = format!("{error} (tried {} times)", record.tries);
-                    return self.end_failed(delivery, error, why).await;
+                    return match in_doubt {
+                        true => self.end_uncertain(delivery, why).await,
+                        false => self.end_failed(delivery, error, why).await,
+                    };
                 }
                 let pause = after.unwrap_or_else(|| pause::growing(FIRST_PAUSE, LONGEST_PAUSE, record.tries - 1));
                 tracing::warn!(channel = %self.name(), key = %delivery.message.key, %error, "a message will be sent again");
@@ -294,16 +306,38 @@ impl OutboundWorker {
             }
             SendRecovery::Uncertain => {
                 let record = self.waiting.failed_again(&delivery.message);
-                if !self.may_repeat() || record.tries > self.settings.borrow().delivery.send_max_retries {
+                let can_look = self.is_detectable() && !in_doubt;
+                let can_repeat = || record.tries <= self.settings.borrow().delivery.send_max_retries;
+                if !(can_look || self.may_repeat() && can_repeat()) {
                     return self.end_uncertain(delivery, error.to_string()).await;
                 }
-                tracing::warn!(channel = %self.name(), key = %delivery.message.key, %error, "a message may be sent twice");
+                let (channel, key) = (self.name(), &delivery.message.key);
+                tracing::warn!(%channel, %key, %error, can_look, "a message that may have been sent is tried again");
                 // Left unsettled, it comes back in doubt.
                 self.waiting.wait(&delivery.message, record, REDELIVERY_DELAY);
                 Ok(())
             }
             SendRecovery::GiveUp => self.end_failed(delivery, error, error.to_string()).await,
         }
+    }
+
+    /// Sends a part that may have been sent: the platform drops it, or the channel looks for it
+    /// first, or it is marked.
+    async fn send_again(&self, part: &mut OutboundPart) -> Outcome {
+        if self.is_idempotent() {
+            return self.send(part).await;
+        }
+        if self.is_detectable() {
+            part.in_doubt = true;
+            let outcome = self.send(part).await;
+            let is_unknown = matches!(&outcome, Outcome::Failed(error) if error.recovery() == SendRecovery::Uncertain);
+            if !is_unknown || self.policy() != UncertainPolicy::ResendMarked {
+                return outcome;
+            }
+            part.in_doubt = false;
+        }
+        aftermath::mark(part);
+        self.send(part).await
     }
 
     async fn send(&self, part: &OutboundPart) -> Outcome {
@@ -343,6 +377,7 @@ impl OutboundWorker {
                 count,
                 text: part.text,
                 plain: part.plain,
+                in_doubt: false,
             })
             .collect()
     }

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests stop at the first surprise")]
 
+#[path = "manager/doubt.rs"]
+mod doubt;
 #[path = "manager/pairing.rs"]
 mod pairing;
 #[path = "manager/supervision.rs"]
@@ -284,6 +286,7 @@ async fn a_chat_is_told_once_about_a_reply_that_failed_and_never_about_a_notice(
 async fn doubt_after_a_crash_is_resolved_by_the_guarantee() {
     let table = [
         (DeliveryGuarantee::Idempotent { window: None }, EntryState::Sent, "text"),
+        (DeliveryGuarantee::Detectable, EntryState::Sent, "text"),
         (DeliveryGuarantee::BestEffort, EntryState::Uncertain, UNCERTAIN),
     ];
     for (guarantee, state, text) in table {

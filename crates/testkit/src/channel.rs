@@ -269,5 +269,5 @@ impl Typing for RecordingChannel {
 #[must_use]
 pub fn single_part(message: OutboundMessage) -> OutboundPart {
     let text = message.content.clone();
-    OutboundPart { message: Arc::new(message), index: 0, count: 1, plain: text.clone(), text }
+    OutboundPart { message: Arc::new(message), index: 0, count: 1, plain: text.clone(), text, in_doubt: false }
 }

@@ -234,7 +234,7 @@ pub(crate) fn news(to: &str, text: &str) -> OutboundPart {
 /// A message as one part.
 pub(crate) fn part(message: OutboundMessage) -> OutboundPart {
     let text = message.content.clone();
-    OutboundPart { message: Arc::new(message), index: 0, count: 1, plain: text.clone(), text }
+    OutboundPart { message: Arc::new(message), index: 0, count: 1, plain: text.clone(), text, in_doubt: false }
 }
 
 /// The same part with changes to its message.

@@ -90,7 +90,8 @@ async fn send(channel: &dyn Channel, chat: &ChatId) -> Result<(), ChannelError> 
     let count = u32::try_from(rendered.len()).unwrap_or(u32::MAX);
     for (index, part) in (0..count).zip(rendered) {
         let message = Arc::clone(&message);
-        channel.send(&OutboundPart { message, index, count, text: part.text, plain: part.plain }).await?;
+        let (text, plain) = (part.text, part.plain);
+        channel.send(&OutboundPart { message, index, count, text, plain, in_doubt: false }).await?;
     }
     Ok(())
 }

@@ -37,7 +37,8 @@ fn completing(
 ) -> OutboundPart {
     let mut message = running.message(inbound, OutboundKind::Final, text.to_owned());
     message.completes = Some(stream.clone());
-    OutboundPart { message: message.into(), index: 0, count: 1, text: text.to_owned(), plain: text.to_owned() }
+    let (text, plain) = (text.to_owned(), text.to_owned());
+    OutboundPart { message: message.into(), index: 0, count: 1, text, plain, in_doubt: false }
 }
 
 async fn a_draft_becomes_the_reply(harness: impl ChannelHarness) -> anyhow::Result<()> {

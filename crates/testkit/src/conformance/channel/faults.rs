@@ -94,8 +94,10 @@ async fn settle_cut(
         (Ok(()), DeliveryGuarantee::Detectable) => Ok(()),
         (Ok(()), _) => bail!("the part is taken, though the channel cannot know"),
         (Err(error), DeliveryGuarantee::Idempotent { .. } | DeliveryGuarantee::Detectable) => {
-            ensure!(error.recovery() != SendRecovery::GiveUp, "given up: {error:?}");
-            send_again(running, part).await
+            let recovery = error.recovery();
+            ensure!(recovery != SendRecovery::GiveUp, "given up: {error:?}");
+            let in_doubt = guarantee == DeliveryGuarantee::Detectable && recovery == SendRecovery::Uncertain;
+            send_again(running, &OutboundPart { in_doubt, ..part.clone() }).await
         }
         (Err(error), DeliveryGuarantee::BestEffort) => {
             ensure!(error.recovery() == SendRecovery::Uncertain, "not uncertain: {error:?}");

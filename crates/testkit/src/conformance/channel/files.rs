@@ -126,7 +126,8 @@ fn with_files(
 ) -> OutboundPart {
     let mut message = running.message(inbound, OutboundKind::Final, text.to_owned());
     message.media = paths.iter().map(|path| MediaRef::new(path.to_string_lossy())).collect();
-    OutboundPart { message: message.into(), index: 0, count: 1, text: text.to_owned(), plain: text.to_owned() }
+    let (text, plain) = (text.to_owned(), text.to_owned());
+    OutboundPart { message: message.into(), index: 0, count: 1, text, plain, in_doubt: false }
 }
 
 async fn files_arrive(harness: impl ChannelHarness) -> anyhow::Result<()> {

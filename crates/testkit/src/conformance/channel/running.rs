@@ -116,6 +116,7 @@ impl<H: ChannelHarness> Running<H> {
             count,
             text: text.clone(),
             plain: text.clone(),
+            in_doubt: false,
         };
         (0..).zip(texts).map(part).collect()
     }
