@@ -11,25 +11,19 @@ use nanobot_channels::{AccessNotice, ChannelManager, ChannelManagerParts, Health
 use nanobot_config::Config;
 use nanobot_control::{About, ControlParts, ControlServer, Ending, RunningControl};
 use nanobot_server::{HealthServer, ServerConfig};
-use nanobot_session::SessionStore;
 use nanobot_state::{HomeLock, SqliteBus, StateDb};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::access::HomeAccess;
 use crate::assistant::Assistant;
-use crate::channels::{Following, LIFECYCLE_NOTICES, LifecycleNotices, Notices, make_all, wanted};
-use crate::cron::{JobRuns, Scheduling};
+use crate::background::{Background, Surroundings};
+use crate::channels::{Following, make_all, wanted};
 use crate::cuts::AgentCuts;
 use crate::health::GatewayHealth;
-use crate::heartbeat::{Heartbeat, SessionPlaces};
-use crate::keeping::Keeper;
 use crate::load::schema;
 use crate::restart::{self, Restart};
-use crate::{
-    FirstVisit, ModelChoice, RuntimeError, commands, control_socket, ledger_survives, model, session_store,
-    transcription,
-};
+use crate::{FirstVisit, ModelChoice, RuntimeError, commands, control_socket, ledger_survives, model, transcription};
 
 /// How long replies may still be sent after the last turn ended.
 const FLUSH_GRACE: Duration = Duration::from_secs(5);
@@ -55,13 +49,9 @@ pub struct Gateway {
     /// `None` where there can be none: other commands then work on the files.
     control: Option<ControlServer>,
     about: About,
-    keeper: Keeper,
-    scheduling: Scheduling,
-    heartbeat: Heartbeat,
-    sessions: Arc<dyn SessionStore>,
+    background: Background,
     server: HealthServer,
     following: Following,
-    lifecycle: LifecycleNotices,
     media: MediaSettings,
     stickers: Stickers,
     transcriber: Option<Arc<dyn Transcriber>>,
@@ -105,10 +95,7 @@ impl Gateway {
             started_at: Some(chrono::Local::now().fixed_offset()),
         };
         let control = listen(&control_socket(config)).await;
-        let keeper = Keeper::new(config, bus.clone())?;
-        let scheduling = Scheduling::of(config)?;
-        let heartbeat = Heartbeat::of(config, assistant.router.clone())?;
-        let sessions = session_store(config)?;
+        let background = Background::of(config, &bus, assistant.router.clone())?;
         let following = Following::new(config, config.loader(schema()?), make_all(wanted(config)?));
         let media = MediaSettings::below(config.paths().media.clone());
         let started = Instant::now();
@@ -118,13 +105,9 @@ impl Gateway {
             events,
             control,
             about,
-            keeper,
-            scheduling,
-            heartbeat,
-            sessions,
+            background,
             server,
             following,
-            lifecycle: config.section(&format!("channels.{LIFECYCLE_NOTICES}"))?,
             media,
             transcriber: transcription::transcriber(config)?,
             stickers: Stickers::in_folder(config.workspace()?.join("stickers")),
@@ -211,18 +194,16 @@ impl Gateway {
         if let Some(control) = control {
             tasks.spawn(control.run(end.clone()));
         }
-        tasks.spawn(self.keeper.run(end.clone()));
-        let notices = Notices { settings: self.lifecycle, health: health.channels.clone(), bus: bus.clone() };
-        tasks.spawn(notices.run(cancel.clone()));
-        let places = Arc::new(SessionPlaces { sessions: self.sessions.clone(), channels: health.channels.clone() });
-        tasks.spawn(self.heartbeat.service(bus.clone(), ledger.clone(), places).run(cancel.clone()));
-        let runs =
-            Arc::new(JobRuns { agent: self.assistant.agent.clone(), sessions: self.sessions, ledger: ledger.clone() });
-        if let Some(service) = self.scheduling.service(bus.clone(), Arc::new(self.bus.clone()), runs) {
-            tasks.spawn(service.run(cancel.clone()));
-        }
+        let judge = Some(self.background.judge());
+        let surroundings = Surroundings {
+            bus: &self.bus,
+            agent: &self.assistant.agent,
+            health: &health.channels,
+            cancel: &cancel,
+            end: &end,
+        };
+        self.background.start(&tasks, &surroundings);
         let serving = tasks.spawn(self.server.serve(health, end.child_token()));
-        let judge = Some(self.heartbeat.judge());
         let turns = AgentLoop::with_commands(
             self.assistant.agent,
             bus,

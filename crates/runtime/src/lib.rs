@@ -7,6 +7,7 @@
 mod access;
 mod assistant;
 mod audit;
+mod background;
 mod budget;
 mod channels;
 mod commands;

@@ -1,0 +1,75 @@
+//! What a gateway does beside turns: jobs, heartbeat, letting go of what is old, telling of outages.
+
+use std::sync::Arc;
+
+use nanobot_agent_core::{Agent, Judge};
+use nanobot_bus::{Bus, Ledger};
+use nanobot_channels::Health;
+use nanobot_config::Config;
+use nanobot_provider::ProviderRouter;
+use nanobot_session::SessionStore;
+use nanobot_state::SqliteBus;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::channels::{LIFECYCLE_NOTICES, LifecycleNotices, Notices};
+use crate::cron::{JobRuns, Scheduling};
+use crate::heartbeat::{Heartbeat, SessionPlaces};
+use crate::keeping::Keeper;
+use crate::{RuntimeError, session_store};
+
+/// What is done beside turns, as the configuration has it.
+#[derive(Debug)]
+pub(crate) struct Background {
+    keeper: Keeper,
+    scheduling: Scheduling,
+    heartbeat: Heartbeat,
+    lifecycle: LifecycleNotices,
+    sessions: Arc<dyn SessionStore>,
+}
+
+/// What it works with.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) bus: &'a SqliteBus,
+    pub(crate) agent: &'a Arc<Agent>,
+    pub(crate) health: &'a Health,
+    /// Fires when nothing new is begun.
+    pub(crate) cancel: &'a CancellationToken,
+    /// Fires when everything ends.
+    pub(crate) end: &'a CancellationToken,
+}
+
+impl Background {
+    /// What `config` asks for; nothing is begun.
+    pub(crate) fn of(config: &Config, bus: &SqliteBus, router: Arc<ProviderRouter>) -> Result<Self, RuntimeError> {
+        Ok(Self {
+            keeper: Keeper::new(config, bus.clone())?,
+            scheduling: Scheduling::of(config)?,
+            heartbeat: Heartbeat::of(config, router)?,
+            lifecycle: config.section(&format!("channels.{LIFECYCLE_NOTICES}"))?,
+            sessions: session_store(config)?,
+        })
+    }
+
+    /// Who decides what is told of heartbeats.
+    pub(crate) fn judge(&self) -> Arc<dyn Judge> {
+        self.heartbeat.judge()
+    }
+
+    /// Begins all of it.
+    pub(crate) fn start(self, tasks: &TaskTracker, surroundings: &Surroundings<'_>) {
+        let Surroundings { bus, agent, health, cancel, end } = *surroundings;
+        let ledger: Arc<dyn Ledger> = Arc::new(bus.clone());
+        let shared: Arc<dyn Bus> = Arc::new(bus.clone());
+        tasks.spawn(self.keeper.run(end.clone()));
+        let notices = Notices { settings: self.lifecycle, health: health.clone(), bus: shared.clone() };
+        tasks.spawn(notices.run(cancel.clone()));
+        let places = SessionPlaces { sessions: self.sessions.clone(), channels: health.clone() };
+        let heartbeat = self.heartbeat.service(shared.clone(), ledger.clone(), Arc::new(places));
+        tasks.spawn(heartbeat.run(cancel.clone()));
+        let runs = JobRuns { agent: agent.clone(), sessions: self.sessions, ledger };
+        if let Some(service) = self.scheduling.service(shared, Arc::new(bus.clone()), Arc::new(runs)) {
+            tasks.spawn(service.run(cancel.clone()));
+        }
+    }
+}
