@@ -4,6 +4,8 @@
 
 #[path = "slack/conformance.rs"]
 mod conformance;
+#[path = "slack/doubt.rs"]
+mod doubt;
 #[path = "slack/drafts.rs"]
 mod drafts;
 #[path = "slack/inbound.rs"]

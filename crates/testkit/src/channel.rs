@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use nanobot_channel::{
     Admission, Arrival, Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryContext, DeliveryGuarantee,
-    Dialect, Drafts, InboundMessage, Measure, OutboundMessage, OutboundPart, Sent, TextStyle, Typing, async_trait,
+    Dialect, Drafts, InboundMessage, Measure, OutboundKey, OutboundKind, OutboundMessage, OutboundPart, Sent,
+    TextStyle, Typing, async_trait,
 };
 
 use crate::TestkitError;
@@ -270,4 +271,19 @@ impl Typing for RecordingChannel {
 pub fn single_part(message: OutboundMessage) -> OutboundPart {
     let text = message.content.clone();
     OutboundPart { message: Arc::new(message), index: 0, count: 1, plain: text.clone(), text, in_doubt: false }
+}
+
+/// A reply in one part, whose text is also its markup.
+#[must_use]
+pub fn reply_part(inbound: &InboundMessage, text: &str) -> OutboundPart {
+    let key = OutboundKey { turn: "turn".into(), position: 0 };
+    single_part(OutboundMessage::in_reply_to(inbound, key, OutboundKind::Final, text.to_owned()))
+}
+
+/// The same part with changes to its message.
+#[must_use]
+pub fn changed_part(part: OutboundPart, change: impl FnOnce(&mut OutboundMessage)) -> OutboundPart {
+    let mut message = (*part.message).clone();
+    change(&mut message);
+    OutboundPart { message: Arc::new(message), ..part }
 }

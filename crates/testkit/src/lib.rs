@@ -13,6 +13,7 @@ mod script;
 mod sync;
 mod websocket;
 
+pub mod assistant;
 pub mod channel;
 pub mod conformance;
 pub mod corpus;
@@ -26,6 +27,7 @@ pub mod provider;
 pub mod slack;
 pub mod telegram;
 
+pub use assistant::{Assistant, ChannelRun};
 pub use channel::RecordingChannel;
 pub use discord::DiscordFake;
 pub use disk::{Fault, FaultyDisk, MemoryDisk};

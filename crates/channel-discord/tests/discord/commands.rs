@@ -41,7 +41,7 @@ async fn a_command_is_answered_in_private_and_arrives_as_text() {
     ];
     for (number, (channel, name, arguments, text)) in (1..).zip(commands) {
         let used = running.fake.use_command(channel, &ann(), name, arguments);
-        let message = running.assistant.message(number).await;
+        let message = running.assistant.message(number).await.unwrap();
         assert_eq!((message.content.as_str(), message.chat_id.as_str()), (text, channel.to_string().as_str()));
         assert_eq!(message.id.clone().unwrap().as_str(), used.message_id.to_string());
         let answers = running.fake.wait_for_answers(number).await.unwrap();
@@ -61,14 +61,14 @@ async fn a_command_is_answered_in_private_and_arrives_as_text() {
 async fn a_command_is_acknowledged_while_messages_wait_to_be_stored() {
     let running = Running::start(json!({})).await;
     running.hello().await;
-    running.assistant.set_slow(true);
+    running.assistant.hold(true);
     running.fake.push(nanobot_testkit::discord::Incoming::direct(&ann(), "slow"));
-    running.assistant.message(2).await;
+    running.assistant.message(2).await.unwrap();
     running.fake.use_command(running.fake.direct_channel(&ann()), &ann(), "new", None);
     running.fake.wait_for_answers(1).await.unwrap();
     assert_eq!(running.assistant.seen().arrived.len(), 2);
-    running.assistant.set_slow(false);
-    assert_eq!(running.assistant.message(3).await.content, "/new");
+    running.assistant.hold(false);
+    assert_eq!(running.assistant.message(3).await.unwrap().content, "/new");
     running.stop().await;
 }
 
@@ -85,7 +85,7 @@ async fn a_stranger_s_command_is_not_answered_unless_they_are_to_be_told() {
     let answers = running.fake.wait_for_answers(1).await.unwrap();
     assert_eq!(answers[0].data["content"], json!("Pairing code: K7QX2M"));
     running.fake.push(nanobot_testkit::discord::Incoming::direct(&ann(), "bye"));
-    running.assistant.message(2).await;
+    running.assistant.message(2).await.unwrap();
     assert_eq!((running.fake.answers().len(), running.fake.sent()), (1, vec![]));
     running.stop().await;
 }
@@ -101,7 +101,7 @@ async fn a_button_says_its_label_once() {
     let (chat, message) = (running.fake.sent()[0].channel_id, running.fake.sent()[0].message_id);
     running.fake.press(chat, message, &mallory(), "No").unwrap();
     running.fake.press(chat, message, &ann(), "Yes").unwrap();
-    assert_eq!(running.assistant.message(2).await.content, "Yes");
+    assert_eq!(running.assistant.message(2).await.unwrap().content, "Yes");
     assert_eq!(running.fake.wait_for_answers(1).await.unwrap()[0].kind, 7);
     assert_eq!(running.fake.sent()[0].buttons, Vec::<Vec<String>>::new());
     assert_eq!(running.fake.press(chat, message, &ann(), "Yes"), None);

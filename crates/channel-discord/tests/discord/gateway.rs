@@ -32,7 +32,7 @@ async fn a_lost_connection_is_resumed_where_the_session_says() {
         let text = format!("message {number}");
         running.fake.push(Incoming::direct(&ann(), &text));
         running.fake.wait_for_resumes(number).await.unwrap();
-        running.assistant.message(number + 1).await;
+        running.assistant.message(number + 1).await.unwrap();
         expected.push(text);
     }
     assert_eq!(texts(&running), expected);
@@ -48,7 +48,7 @@ async fn a_hundred_disconnects_lose_and_repeat_nothing() {
     for number in 0..DISCONNECTS {
         running.fake.cut();
         running.fake.push(Incoming::direct(&ann(), &number.to_string()));
-        running.assistant.message(number + 1).await;
+        running.assistant.message(number + 1).await.unwrap();
     }
     assert_eq!(texts(&running), (0..DISCONNECTS).map(|number| number.to_string()).collect::<Vec<_>>());
     assert_eq!((running.fake.identifies(), running.fake.resumes() >= DISCONNECTS - 1), (1, true));
@@ -77,7 +77,7 @@ async fn a_gateway_that_answers_no_heartbeat_is_left() {
     running.fake.order(Order::Stall);
     running.fake.push(Incoming::direct(&ann(), "into the silence"));
     running.fake.wait_for_resumes(1).await.unwrap();
-    assert_eq!(running.assistant.message(2).await.content, "into the silence");
+    assert_eq!(running.assistant.message(2).await.unwrap().content, "into the silence");
     running.stop().await;
 }
 
@@ -89,7 +89,7 @@ async fn a_session_that_is_over_is_followed_by_another() {
         running.fake.order(order);
         running.fake.wait_for_identifies(2).await.unwrap();
         running.fake.push(Incoming::direct(&ann(), "again"));
-        assert_eq!(running.assistant.message(2).await.content, "again");
+        assert_eq!(running.assistant.message(2).await.unwrap().content, "again");
         assert_eq!(running.fake.resumes(), 0);
         running.stop().await;
     }
@@ -99,11 +99,11 @@ async fn a_session_that_is_over_is_followed_by_another() {
 async fn a_heartbeat_that_is_asked_for_comes_at_once() {
     let running = Running::start(json!({})).await;
     let pushed = running.fake.push(Incoming::direct(&ann(), "hello"));
-    running.assistant.message(1).await;
+    running.assistant.message(1).await.unwrap();
     while !running.fake.is_acknowledged(pushed) {
         let alive = running.assistant.seen().alive;
         running.fake.order(Order::AskForHeartbeat);
-        running.assistant.wait_until("a sign of life", |seen| seen.alive > alive).await;
+        running.assistant.wait_until("a sign of life", |seen| seen.alive > alive).await.unwrap();
     }
     running.stop().await;
 }
@@ -115,16 +115,16 @@ async fn what_is_not_stored_is_not_confirmed_and_comes_again_in_the_next_run() {
     let channel = channel(&fake, &json!({}));
     let running = Running::of(fake, channel).ready().await;
     running.hello().await;
-    running.assistant.set_slow(true);
+    running.assistant.hold(true);
     let first = running.fake.push(Incoming::direct(&ann(), "one"));
     let second = running.fake.push(Incoming::direct(&ann(), "two"));
-    running.assistant.message(2).await;
+    running.assistant.message(2).await.unwrap();
     let alive = running.assistant.seen().alive;
-    running.assistant.wait_until("heartbeats to go on", |seen| seen.alive > alive + 2).await;
+    running.assistant.wait_until("heartbeats to go on", |seen| seen.alive > alive + 2).await.unwrap();
     assert_eq!([first, second].map(|pushed| running.fake.is_acknowledged(pushed)), [false, false]);
     let channel = std::sync::Arc::clone(&running.channel);
     let running = Running::of(running.stop().await, channel);
-    running.assistant.message(2).await;
+    running.assistant.message(2).await.unwrap();
     assert_eq!(texts(&running), ["one", "two"]);
     running.fake.wait_for_acknowledged(second).await.unwrap();
     assert_eq!((running.fake.identifies(), running.fake.resumes()), (1, 1));
@@ -137,7 +137,7 @@ async fn what_cannot_be_stored_now_is_offered_again_before_what_follows() {
     running.assistant.will_answer([Admission::TryLater, Admission::TryLater]);
     running.fake.push(Incoming::direct(&ann(), "first"));
     running.fake.push(Incoming::direct(&ann(), "second"));
-    running.assistant.message(4).await;
+    running.assistant.message(4).await.unwrap();
     assert_eq!(texts(&running), ["first", "first", "first", "second"]);
     running.stop().await;
 }
@@ -148,7 +148,7 @@ async fn a_repeated_event_is_passed_over() {
     running.hello().await;
     running.fake.order(Order::Repeat { after: 2 });
     running.fake.push(Incoming::direct(&ann(), "next"));
-    running.assistant.message(2).await;
+    running.assistant.message(2).await.unwrap();
     assert_eq!(texts(&running), ["hello", "next"]);
     running.stop().await;
 }

@@ -14,7 +14,7 @@ fn keys(value: &serde_json::Value) -> Map {
 async fn a_direct_message_says_who_and_where() {
     let running = Running::start(json!({})).await;
     let pushed = running.fake.push(Incoming::direct(&ann(), "hello"));
-    let message = running.assistant.message(1).await;
+    let message = running.assistant.message(1).await.unwrap();
     let id = pushed.message_id.to_string();
     let expected = keys(&json!({
         "message_id": id, "guild_id": null, "reply_to": null, "username": "ann", "is_group": false,
@@ -35,13 +35,13 @@ async fn in_a_server_mentions_and_answers_are_for_the_assistant() {
     let say = |text: &str| Incoming::in_channel(room, &ann(), text);
     running.fake.push(say("not for you"));
     running.fake.push(say(&format!("<@{BOT_ID}> for you")));
-    let inbound = running.assistant.message(2).await;
+    let inbound = running.assistant.message(2).await.unwrap();
     running.channel.send(&reply(&inbound, "yes?")).await.unwrap();
     let ours = running.fake.wait_for_sent(1).await.unwrap()[0].message_id;
     let theirs = running.fake.push(say("between us")).message_id;
     running.fake.push(say("an answer to you").replying_to(ours));
     running.fake.push(say("an answer to her").replying_to(theirs));
-    let last = running.assistant.message(5).await;
+    let last = running.assistant.message(5).await.unwrap();
     let seen = running.assistant.seen();
     let arrived: Vec<_> = seen.arrived.iter().map(|(m, arrival)| (m.content.as_str(), arrival.clone())).collect();
     let named = format!("<@{BOT_ID}> for you");
@@ -65,7 +65,7 @@ async fn a_thread_is_a_session_of_its_own_within_its_channel() {
     let room = CHANNELS[0];
     let thread = running.fake.start_thread(room);
     running.fake.push(Incoming::in_channel(thread, &ann(), "in the thread"));
-    let inbound = running.assistant.message(1).await;
+    let inbound = running.assistant.message(1).await.unwrap();
     assert_eq!(inbound.session_key(), SessionKey::from(format!("discord:{room}:thread:{thread}").as_str()));
     assert_eq!(inbound.chat_id.as_str(), thread.to_string());
     assert_eq!(inbound.delivery.thread, Some(thread.to_string()));
@@ -79,7 +79,7 @@ async fn a_thread_is_a_session_of_its_own_within_its_channel() {
     running.fake.push(Incoming::in_channel(thread, &ann(), "more"));
     running.fake.push(Incoming::in_channel(room, &ann(), "outside"));
     running.fake.push(Incoming::in_channel(room, &ann(), "outside again"));
-    running.assistant.message(4).await;
+    running.assistant.message(4).await.unwrap();
     assert_eq!(running.fake.calls_of("getChannel").len(), 2, "a channel is looked up once");
     running.stop().await;
 }
@@ -93,7 +93,7 @@ async fn only_allowed_channels_and_their_threads_are_listened_to() {
         running.fake.push(Incoming::in_channel(channel, &ann(), text));
     }
     running.fake.push(Incoming::direct(&ann(), "three"));
-    running.assistant.message(3).await;
+    running.assistant.message(3).await.unwrap();
     let texts: Vec<_> = running.assistant.seen().arrived.into_iter().map(|(message, _)| message.content).collect();
     assert_eq!(texts, ["one", "two", "three"]);
     assert_eq!(running.assistant.seen().asked.len(), 3, "nobody is asked about the others");
@@ -111,7 +111,7 @@ async fn bots_webhooks_and_what_nobody_said_are_not_heard() {
         running.fake.push(Incoming::in_channel(CHANNELS[0], &ann(), "").with_field("type", json!(7)));
         running.fake.push(Incoming::in_channel(CHANNELS[0], &robot, "beep"));
         running.fake.push(Incoming::in_channel(CHANNELS[0], &ann(), "end"));
-        running.assistant.message(expected.len()).await;
+        running.assistant.message(expected.len()).await.unwrap();
         let texts: Vec<_> = running.assistant.seen().arrived.into_iter().map(|(message, _)| message.content).collect();
         assert_eq!(texts, expected);
         running.stop().await;
@@ -127,7 +127,7 @@ async fn files_are_kept_and_named_in_the_text() {
         .with_file_of_declared_size("huge.bin", "", "small", 1001)
         .with_file_of_declared_size("liar.bin", "", vec![0; 1001], 5);
     running.fake.push(incoming);
-    let message = running.assistant.message(1).await;
+    let message = running.assistant.message(1).await.unwrap();
     let expected = "look\n[attachment: /media/cat.png]\n[attachment: /media/notes.txt]\n\
                     [attachment: huge.bin - too large]\n[attachment: liar.bin - too large]";
     assert_eq!(message.content, expected);
@@ -136,21 +136,23 @@ async fn files_are_kept_and_named_in_the_text() {
     assert_eq!(running.fake.calls_of("download").len(), 3);
     running.fake.fail_next("download", Fault::Page(404));
     running.fake.push(Incoming::direct(&ann(), "").with_file("gone.txt", "text/plain", "x"));
-    assert_eq!(running.assistant.message(2).await.content, "[attachment: gone.txt - download failed]");
+    assert_eq!(running.assistant.message(2).await.unwrap().content, "[attachment: gone.txt - download failed]");
     let elsewhere = json!([{
         "id": "5", "filename": "x", "size": 1, "url": "http://192.0.2.1/x", "proxy_url": "http://192.0.2.1/x",
     }]);
     running.fake.push(Incoming::direct(&ann(), "").with_field("attachments", elsewhere));
-    assert_eq!(running.assistant.message(3).await.content, "[attachment: x - download failed]");
+    assert_eq!(running.assistant.message(3).await.unwrap().content, "[attachment: x - download failed]");
     running.stop().await;
 }
 
 #[tokio::test]
 async fn what_is_said_is_written_down() {
     let running = Running::start(json!({})).await;
+    running.assistant.will_hear("what Ann said");
     running.fake.push(Incoming::direct(&ann(), "").with_file("voice.ogg", "audio/ogg", "OGG").as_voice_message());
-    let message = running.assistant.message(1).await;
-    assert_eq!(message.content, "[transcription: what is said in /media/voice.ogg]");
+    let message = running.assistant.message(1).await.unwrap();
+    assert_eq!(message.content, "[transcription: what Ann said]");
+    assert_eq!(running.assistant.seen().recordings[0].location, "/media/voice.ogg");
     running.stop().await;
 }
 
@@ -163,7 +165,7 @@ async fn what_is_beside_the_text_is_told_in_words() {
     running.fake.push(Incoming::direct(&ann(), ""));
     running.fake.push(Incoming::direct(&ann(), "plain").with_field("embeds", json!([{"type": 7}])));
     running.fake.push(Incoming::direct(&ann(), &format!("<@{BOT_ID}> /stop")));
-    running.assistant.message(5).await;
+    running.assistant.message(5).await.unwrap();
     let texts: Vec<_> = running.assistant.seen().arrived.into_iter().map(|(message, _)| message.content).collect();
     assert_eq!(texts, ["[forwarded: what he said]", "[sticker: wave]", "[empty message]", "plain", "/stop"]);
     running.stop().await;

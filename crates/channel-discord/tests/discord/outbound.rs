@@ -12,7 +12,7 @@ use crate::support::{Running, ann, event, part, reply, with};
 async fn a_reply_quotes_and_wakes_only_whom_it_names() {
     let running = Running::start(json!({})).await;
     let pushed = running.fake.push(Incoming::in_channel(CHANNELS[0], &ann(), "hello"));
-    let inbound = running.assistant.message(1).await;
+    let inbound = running.assistant.message(1).await.unwrap();
     let sent = running.channel.send(&reply(&inbound, "@everyone @here <@&5> <@7>: **hi**")).await.unwrap();
     let shown = running.fake.sent().remove(0);
     assert_eq!(sent.message_id.unwrap().as_str(), shown.message_id.to_string());
@@ -26,7 +26,7 @@ async fn a_reply_quotes_and_wakes_only_whom_it_names() {
 async fn a_quoted_message_that_is_gone_is_not_quoted_and_quoting_can_be_switched_off() {
     let running = Running::start(json!({})).await;
     let pushed = running.fake.push(Incoming::direct(&ann(), "hello"));
-    let inbound = running.assistant.message(1).await;
+    let inbound = running.assistant.message(1).await.unwrap();
     running.fake.delete(pushed.channel_id, pushed.message_id);
     running.channel.send(&reply(&inbound, "too late")).await.unwrap();
     assert_eq!(running.fake.sent()[0].reply_to, None);
@@ -84,7 +84,7 @@ async fn what_may_be_lost_stands_in_nobody_s_way() {
 async fn files_go_first_and_those_that_cannot_are_named() {
     let running = Running::start(json!({})).await;
     let pushed = running.fake.push(Incoming::direct(&ann(), "files, please"));
-    let inbound = running.assistant.message(1).await;
+    let inbound = running.assistant.message(1).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plot 1.png");
     std::fs::write(&path, "PNG").unwrap();
@@ -140,7 +140,7 @@ async fn a_place_that_is_none_and_one_that_is_closed_are_said() {
         assert!(matches!(error, ChannelError::NotFound(_)), "{chat}: {error}");
     }
     running.fake.push(Incoming::in_channel(CHANNELS[0], &ann(), "hello"));
-    let inbound = running.assistant.message(2).await;
+    let inbound = running.assistant.message(2).await.unwrap();
     running.fake.forbid(CHANNELS[0]);
     let error = running.channel.send(&reply(&inbound, "x")).await.unwrap_err();
     assert_eq!(error.to_string(), "cannot deliver there: Missing Permissions (status 403, code 50013)");

@@ -29,10 +29,10 @@ async fn no_error_and_no_log_line_shows_the_token() {
     }
     running.fake.fail_next("download", Fault::Drop);
     running.fake.push(Incoming::direct(&ann(), "see").with_file("a.jpg", "image/jpeg", "JPEG"));
-    running.assistant.message(2).await;
+    running.assistant.message(2).await.unwrap();
     running.fake.order(Order::Raw(format!("{{\"token\": \"{TOKEN}\"")));
     running.fake.use_command(running.fake.direct_channel(&ann()), &ann(), "new", None);
-    running.assistant.message(3).await;
+    running.assistant.message(3).await.unwrap();
     texts.push(format!("{:?} {:#?}", running.channel, running.channel));
     running.fake.revoke_token();
     let (_, error) = running.end().await;

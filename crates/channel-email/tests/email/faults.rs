@@ -7,7 +7,7 @@ use nanobot_testkit::MailFake;
 use nanobot_testkit::mail::MailFault;
 use serde_json::json;
 
-use crate::support::{ANN, Running, channel, news, note};
+use crate::support::{ANN, Running, channel, news, note, played};
 
 fn answer(text: &str) -> MailFault {
     MailFault::Answer(text.to_owned())
@@ -15,7 +15,7 @@ fn answer(text: &str) -> MailFault {
 
 /// Runs the channel again and again, as a supervisor does, until so many messages were offered.
 async fn supervised(fake: &MailFake, keys: serde_json::Value, messages: usize) -> Vec<String> {
-    let (channel, assistant) = (channel(fake, &keys), Arc::default());
+    let (channel, assistant) = (channel(fake, &keys), played());
     loop {
         let running = Running::of(Arc::clone(&channel), Arc::clone(&assistant));
         let watched = Arc::clone(&running.assistant);
@@ -26,7 +26,7 @@ async fn supervised(fake: &MailFake, keys: serde_json::Value, messages: usize) -
                 continue;
             }
         }
-        return watched.seen().arrived.into_iter().map(|message| message.content).collect();
+        return watched.seen().arrived.into_iter().map(|(message, _)| message.content).collect();
     }
 }
 
@@ -96,7 +96,7 @@ async fn refused_logins_are_final_when_the_server_says_so_or_says_it_again() {
     let channel = channel(&fake, &json!({}));
     for is_final in [false, false, true] {
         fake.fail_next("LOGIN", answer("{tag} NO LOGIN failed.\r\n"));
-        let error = Running::of(Arc::clone(&channel), Arc::default()).end().await;
+        let error = Running::of(Arc::clone(&channel), played()).end().await;
         assert_eq!(matches!(error, ChannelError::Auth(_)), is_final, "{error}");
     }
 }
@@ -128,7 +128,7 @@ async fn what_cannot_be_stored_keeps_its_place() {
     let first = fake.push(note(ANN, "1@friend.test", "one"));
     fake.wait_for_flag(first, r"\Seen").await.unwrap();
     let second = fake.push(note(ANN, "2@friend.test", "two"));
-    running.assistant.message(3).await;
+    running.assistant.message(3).await.unwrap();
     running.stop().await;
     assert!(!fake.has_flag(second, r"\Seen"));
 }

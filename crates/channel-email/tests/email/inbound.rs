@@ -6,7 +6,7 @@ use nanobot_channel::{Admission, MediaRef, MessageId, Value};
 use nanobot_testkit::MailFake;
 use serde_json::json;
 
-use crate::support::{ANN, MALLORY, Running, channel, mail, note, shown};
+use crate::support::{ANN, MALLORY, Running, channel, mail, note, played, shown};
 
 #[tokio::test]
 async fn a_mail_becomes_a_message_that_knows_its_thread() {
@@ -17,7 +17,7 @@ async fn a_mail_becomes_a_message_that_knows_its_thread() {
     let latin: Vec<u8> =
         mail("Ann X <Ann@Friend.test>", "1@friend.test", rest).chars().map(|letter| letter as u8).collect();
     let uid = fake.push(latin);
-    let message = running.assistant.message(1).await;
+    let message = running.assistant.message(1).await.unwrap();
     let content = "[EMAIL-CONTEXT] Email received.\nFrom: Ann X <ann@friend.test>\nSubject: Grüße\n\
                    Date: Mon, 2 Nov 2026 10:00:00 +0100\n\nSchön\n& gut";
     // The fake writes the text as UTF-8, so what is not ASCII in the body arrives mangled.
@@ -51,7 +51,7 @@ async fn commands_reach_the_assistant_as_they_are() {
     ];
     for (number, (text, command)) in (1..).zip(table) {
         fake.push(note(ANN, &format!("{number}@friend.test"), text));
-        let content = running.assistant.message(number).await.content;
+        let content = running.assistant.message(number).await.unwrap().content;
         match command {
             Some(command) => assert_eq!(content, command),
             None => assert!(content.starts_with("[EMAIL-CONTEXT]") && content.contains(text), "{content}"),
@@ -69,7 +69,7 @@ async fn what_is_quoted_of_the_assistant_is_left_out() {
         let rest = format!("Subject: Re: x\r\nIn-Reply-To: <{parent}>\r\n\r\n{quoting}");
         fake.push(mail(ANN, &format!("{number}@friend.test"), &rest));
     }
-    let (ours, other) = (running.assistant.message(1).await, running.assistant.message(2).await);
+    let (ours, other) = (running.assistant.message(1).await.unwrap(), running.assistant.message(2).await.unwrap());
     assert!(ours.content.ends_with("Yes.\n\n[the quoted mail is left out]"), "{}", ours.content);
     assert!(other.content.ends_with("> Really?"), "{}", other.content);
     assert_ne!(ours.session_key(), other.session_key());
@@ -84,6 +84,7 @@ async fn files_are_kept_as_the_configuration_says() {
         "allowedAttachmentTypes": ["image/*", "text/csv", "audio/ogg"], "maxAttachmentSize": 20, "maxAttachmentsPerEmail": 3,
     });
     let running = Running::at(&fake, &keys);
+    running.assistant.will_hear(" what Ann said ");
     let part = |kind: &str, name: &str, body: &str| {
         format!("--b\r\nContent-Type: {kind}\r\nContent-Disposition: attachment; filename=\"{name}\"\r\n\r\n{body}\r\n")
     };
@@ -102,7 +103,7 @@ async fn files_are_kept_as_the_configuration_says() {
         parts.concat()
     );
     fake.push(mail(ANN, "1@friend.test", &rest));
-    let message = running.assistant.message(1).await;
+    let message = running.assistant.message(1).await.unwrap();
     let (_, body) = message.content.split_once("\n\n").unwrap();
     let expected = [
         "See.",
@@ -114,13 +115,14 @@ async fn files_are_kept_as_the_configuration_says() {
         "[not kept: winmail.dat (application/ms-tnef, 1 bytes): it is in Outlook's own format]",
         "[file: /media/a.csv (a.csv)]",
         "[file: /media/note.ogg (note.ogg)]",
-        "[transcription: what is said in /media/note.ogg]",
+        "[transcription: what Ann said]",
         "[not kept: b.csv (text/csv, 3 bytes): only 3 files of a mail are kept]",
     ];
     assert_eq!(body, expected.join("\n"));
+    assert_eq!(running.assistant.seen().recordings[0].location, "/media/note.ogg");
     let image = MediaRef { location: "/media/../cat.gif".to_owned(), mime: Some("image/gif".to_owned()) };
     assert_eq!(message.media, [image]);
-    let kept: Vec<_> = running.assistant.seen().kept.into_iter().map(|(name, _, bytes)| (name, bytes)).collect();
+    let kept: Vec<_> = running.assistant.seen().kept.into_iter().map(|file| (file.name, file.bytes)).collect();
     let expected = [("../cat.gif", "GIF89a"), ("a.csv", "1,2"), ("note.ogg", "OggS")];
     assert_eq!(kept, expected.map(|(name, bytes)| (name.to_owned(), bytes.as_bytes().to_vec())));
     running.stop().await;
@@ -140,11 +142,11 @@ async fn what_is_not_for_the_assistant_is_marked_and_nothing_else() {
     ];
     let wanted = fake.push(good);
     let running = Running::at(&fake, &json!({"postAction": "move", "postActionMoveMailbox": "Done"}));
-    running.assistant.message(1).await;
+    running.assistant.message(1).await.unwrap();
     // It is copied, because the fake cannot move, and then it is gone. Each mail is a sign of life, and so are
     // the connection and both looks around them.
     fake.wait_for_command("UID EXPUNGE", 1).await.unwrap();
-    let seen = running.assistant.wait_until("the next look", |seen| seen.alive > skipped.len() + 3).await;
+    let seen = running.assistant.wait_until("the next look", |seen| seen.alive > skipped.len() + 3).await.unwrap();
     running.stop().await;
     assert_eq!(seen.arrived.len(), 1);
     assert!(!fake.mails().iter().any(|mail| mail.uid == wanted));
@@ -153,7 +155,7 @@ async fn what_is_not_for_the_assistant_is_marked_and_nothing_else() {
     let expected = [vec![r"\Seen"], vec![r"\Seen"], vec![r"\Flagged", r"\Seen"], vec![r"\Seen"], vec![r"\Seen"]];
     assert_eq!(skipped.map(flags), expected.map(|flags| flags.into_iter().map(str::to_owned).collect::<Vec<_>>()));
     assert_eq!(fake.sent(), []);
-    assert_eq!(seen.asked.iter().filter(|sender| sender.as_str() == MALLORY).count(), 1);
+    assert_eq!(seen.asked.iter().filter(|(sender, ..)| sender.as_str() == MALLORY).count(), 1);
     // A stranger's mail is judged by its header.
     let fetched = fake.commands().iter().filter(|command| *command == "UID FETCH").count();
     assert_eq!(fetched, skipped.len() + 2);
@@ -187,7 +189,7 @@ async fn mails_that_stay_unread_carry_a_keyword() {
     assert!(!fake.has_flag(uid, r"\Seen"));
     let running = Running::at(&fake, &keys);
     fake.push(note(ANN, "2@friend.test", "again"));
-    assert!(running.assistant.message(1).await.content.ends_with("again"), "after a restart it is known");
+    assert!(running.assistant.message(1).await.unwrap().content.ends_with("again"), "after a restart it is known");
     running.stop().await;
 }
 
@@ -198,7 +200,7 @@ async fn without_keywords_the_channel_remembers_what_it_has_seen() {
     let running = Running::at(&fake, &json!({"markSeen": false, "idleSeconds": 1}));
     for number in 1..=3 {
         fake.push(note(ANN, &format!("{number}@friend.test"), &format!("mail {number}")));
-        assert!(running.assistant.message(number).await.content.ends_with(&format!("mail {number}")));
+        assert!(running.assistant.message(number).await.unwrap().content.ends_with(&format!("mail {number}")));
     }
     assert_eq!(running.assistant.seen().arrived.len(), 3);
     running.stop().await;
@@ -210,13 +212,13 @@ async fn a_copy_under_another_number_is_the_same_message() {
     fake.push(note(ANN, "1@friend.test", "hi"));
     let channel = channel(&fake, &json!({"markSeen": false}));
     fake.forget_keywords();
-    let running = Running::of(Arc::clone(&channel), Arc::default());
-    let first = running.assistant.message(1).await;
+    let running = Running::of(Arc::clone(&channel), played());
+    let first = running.assistant.message(1).await.unwrap();
     running.stop().await;
     fake.renumber();
-    let running = Running::of(channel, Arc::default());
+    let running = Running::of(channel, played());
     running.assistant.will_answer([Admission::Duplicate]);
-    let again = running.assistant.message(1).await;
+    let again = running.assistant.message(1).await.unwrap();
     running.stop().await;
     assert_eq!(again.id, first.id);
     assert_ne!(again.metadata["uid"], first.metadata["uid"]);
@@ -228,7 +230,7 @@ async fn two_mails_under_one_id_are_two_messages() {
     let running = Running::at(&fake, &json!({}));
     fake.push(note(ANN, "same@friend.test", "one"));
     fake.push(note(ANN, "same@friend.test", "two"));
-    let (one, two) = (running.assistant.message(1).await, running.assistant.message(2).await);
+    let (one, two) = (running.assistant.message(1).await.unwrap(), running.assistant.message(2).await.unwrap());
     assert_ne!(one.id, two.id);
     running.stop().await;
 }
@@ -238,9 +240,9 @@ async fn a_server_without_idle_is_asked() {
     let fake = MailFake::start().await.unwrap();
     fake.forget_idle();
     let running = Running::at(&fake, &json!({"pollIntervalSeconds": 5}));
-    running.assistant.wait_until("the first look", |seen| seen.alive > 1).await;
+    running.assistant.wait_until("the first look", |seen| seen.alive > 1).await.unwrap();
     fake.push(note(ANN, "1@friend.test", "hi"));
-    running.assistant.message(1).await;
+    running.assistant.message(1).await.unwrap();
     running.stop().await;
     assert_eq!(fake.violations(), Vec::<String>::new());
     assert!(!fake.commands().iter().any(|command| command == "IDLE"));

@@ -11,7 +11,7 @@ async fn an_answer_stays_in_the_thread_and_says_that_a_machine_wrote_it() {
     let fake = MailFake::start().await.unwrap();
     let running = Running::at(&fake, &json!({}));
     fake.push(mail(ANN, "2@friend.test", "Subject: Gr\u{fc}\u{df}e\r\nReferences: <1@friend.test>\r\n\r\nhi"));
-    let inbound = running.assistant.message(1).await;
+    let inbound = running.assistant.message(1).await.unwrap();
     let mut part = reply(&inbound, "**Hi** & bye\n.\n..dots");
     part.text = "<p><b>Hi</b> &amp; bye</p>".to_owned();
     let sent = running.channel.send(&part).await.unwrap();
@@ -92,7 +92,7 @@ async fn answers_can_be_left_to_people() {
     let fake = MailFake::start().await.unwrap();
     let running = Running::at(&fake, &json!({"autoReplyEnabled": false}));
     fake.push(note(ANN, "1@friend.test", "hi"));
-    let inbound = running.assistant.message(1).await;
+    let inbound = running.assistant.message(1).await.unwrap();
     running.channel.send(&reply(&inbound, "not sent")).await.unwrap();
     let forced = with(reply(&inbound, "sent all the same"), |message| {
         message.metadata.insert("force_send".to_owned(), true.into());

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
-use crate::support::{Running, news, reply, shown, with};
+use crate::support::{Running, news, played, reply, shown, with};
 
 const BOT: &str = "bot@mail.test";
 const ANN: &str = "ann@mail.test";
@@ -131,16 +131,16 @@ impl Servers {
 
 /// A whole conversation. The mailbox is marked when the next message has come.
 async fn converse(servers: &Servers, keys: &Value) {
-    let running = Running::of(servers.channel(keys), Default::default());
+    let running = Running::of(servers.channel(keys), played());
     assert_eq!(running.channel.probe().unwrap().probe().await.unwrap(), BOT);
     servers.ann_writes(ANN, "1", "What is 6 * 7?").await;
-    let inbound = running.assistant.message(1).await;
+    let inbound = running.assistant.message(1).await.unwrap();
     assert!(inbound.content.ends_with("What is 6 * 7?"), "{}", inbound.content);
     assert_eq!(inbound.sender_id.as_str(), ANN);
     running.channel.send(&reply(&inbound, "42, né?")).await.unwrap();
     servers.ann_writes("boss@mail.test", "2", "I am the boss").await;
     servers.ann_writes(ANN, "3", "Thanks").await;
-    assert!(running.assistant.message(2).await.content.ends_with("Thanks"), "nobody vouches for the boss");
+    assert!(running.assistant.message(2).await.unwrap().content.ends_with("Thanks"), "nobody vouches for the boss");
     running.stop().await;
     let answers = servers.mails(ANN, "INBOX").await;
     let [(_, answer)] = answers.as_slice() else { panic!("{answers:?}") };
@@ -174,12 +174,12 @@ async fn unread_mails_carry_a_keyword_and_large_ones_are_refused() {
     let Some(servers) = servers().await else { return };
     let channel = servers.channel(&json!({"markSeen": false}));
     for number in ["1", "2"] {
-        let running = Running::of(std::sync::Arc::clone(&channel), Default::default());
+        let running = Running::of(std::sync::Arc::clone(&channel), played());
         servers.ann_writes(ANN, number, number).await;
-        assert!(running.assistant.message(1).await.content.ends_with(number));
+        assert!(running.assistant.message(1).await.unwrap().content.ends_with(number));
         // The next look comes after the mark.
         let alive = running.assistant.seen().alive;
-        running.assistant.wait_until("the next look", |seen| seen.alive > alive + 1).await;
+        running.assistant.wait_until("the next look", |seen| seen.alive > alive + 1).await.unwrap();
         running.stop().await;
     }
     let flags: Vec<_> = servers.mails(BOT, "INBOX").await.into_iter().map(|(flags, _)| flags).collect();
@@ -199,7 +199,7 @@ async fn who_is_not_trusted_is_not_told_the_password() {
         let mut keys = keys;
         keys["caFile"] = Value::Null;
         let channel = servers.channel(&keys);
-        let receiving = Running::of(std::sync::Arc::clone(&channel), Default::default()).end().await;
+        let receiving = Running::of(std::sync::Arc::clone(&channel), played()).end().await;
         let sending = channel.send(&news(ANN, "x")).await.unwrap_err();
         for error in [receiving, sending] {
             assert!(
@@ -211,7 +211,7 @@ async fn who_is_not_trusted_is_not_told_the_password() {
     let wrong = servers.channel(&json!({"imapPassword": "wrong-one", "smtpPassword": "wrong-one"}));
     let sending = wrong.send(&news(ANN, "x")).await.unwrap_err();
     let probing = wrong.probe().unwrap().probe().await.unwrap_err();
-    for error in [Running::of(wrong, Default::default()).end().await, sending, probing] {
+    for error in [Running::of(wrong, played()).end().await, sending, probing] {
         assert!(matches!(error, ChannelError::Auth(_)) && !error.to_string().contains("wrong-one"), "{error}");
     }
 }

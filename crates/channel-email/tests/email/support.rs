@@ -1,22 +1,18 @@
 //! Servers for mail, a channel connected to them, and an assistant that is played here.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use mail_parser::{MessageParser, MimeHeaders as _};
 use nanobot_channel::{
-    Access, AccessDecision, Admission, Arrival, CancellationToken, Channel, ChannelContext, ChannelError,
-    ChannelFactory as _, ChannelName, ChatId, CommandInfo, InboundMessage, Intake, MediaError, MediaRef, MediaStore,
-    OutboundKey, OutboundKind, OutboundMessage, OutboundPart, Progress, RawConfig, SenderId, TaskTracker,
-    TranscribeError, Transcriber, Value, async_trait,
+    Arrival, Channel, ChannelError, ChannelFactory as _, ChannelName, CommandInfo, InboundMessage, OutboundPart,
+    RawConfig, Value,
 };
 use nanobot_channel_email::EmailFactory;
 use nanobot_testkit::mail::{PASSWORD, USER};
-use nanobot_testkit::{MailFake, WAIT_LIMIT};
+use nanobot_testkit::{Assistant, ChannelRun, MailFake};
 use serde_json::json;
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
+
+pub(crate) use nanobot_testkit::channel::{changed_part as with, reply_part as reply};
 
 /// Who may talk.
 pub(crate) const ANN: &str = "ann@friend.test";
@@ -27,8 +23,6 @@ const COMMANDS: [CommandInfo; 2] = [
     CommandInfo { name: "new", aliases: &["reset"], about: "Begin anew", usage: "" },
     CommandInfo { name: "stop", aliases: &[], about: "Stop", usage: "" },
 ];
-/// A wait for mail lasts longer than that, so a channel that ends in time did not wait for it.
-const STOP_WITHIN: Duration = Duration::from_secs(15);
 
 /// A channel at a fake, with these keys besides the usual ones.
 pub(crate) fn channel(fake: &MailFake, keys: &Value) -> Arc<dyn Channel> {
@@ -83,96 +77,15 @@ pub(crate) fn shown(raw: &str) -> Shown {
     }
 }
 
-/// What the assistant saw, and what it will say.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Seen {
-    pub(crate) asked: Vec<SenderId>,
-    pub(crate) arrived: Vec<InboundMessage>,
-    pub(crate) kept: Vec<(String, Option<String>, Vec<u8>)>,
-    pub(crate) alive: usize,
-    admissions: VecDeque<Admission>,
-    strangers_are_asked: Option<String>,
+/// An assistant that does not know Mallory.
+pub(crate) fn played() -> Arc<Assistant> {
+    Arc::new(Assistant::new(MALLORY))
 }
 
-/// The assistant's side of the contract. Messages are accepted unless said otherwise.
-#[derive(Debug, Default)]
-pub(crate) struct Assistant(watch::Sender<Seen>);
-
-impl Assistant {
-    pub(crate) fn will_answer(&self, admissions: impl IntoIterator<Item = Admission>) {
-        self.0.send_modify(|seen| seen.admissions.extend(admissions));
-    }
-
-    /// Strangers are to read this text.
-    pub(crate) fn will_ask_strangers(&self, text: &str) {
-        self.0.send_modify(|seen| seen.strangers_are_asked = Some(text.to_owned()));
-    }
-
-    pub(crate) fn seen(&self) -> Seen {
-        self.0.borrow().clone()
-    }
-
-    pub(crate) async fn wait_until(&self, what: &str, probe: impl FnMut(&Seen) -> bool) -> Seen {
-        let mut watched = self.0.subscribe();
-        let waited = tokio::time::timeout(WAIT_LIMIT, watched.wait_for(probe)).await;
-        waited.unwrap_or_else(|_| panic!("waited in vain for {what}: {:#?}", self.seen())).unwrap().clone()
-    }
-
-    /// Waits until so many messages were offered, and returns the last.
-    pub(crate) async fn message(&self, count: usize) -> InboundMessage {
-        self.wait_until("a message", |seen| seen.arrived.len() >= count).await.arrived[count - 1].clone()
-    }
-}
-
-#[async_trait]
-impl Access for Assistant {
-    async fn check(&self, sender: &SenderId, chat: &ChatId, arrival: &Arrival) -> AccessDecision {
-        assert_eq!((sender.as_str(), arrival), (chat.as_str(), &Arrival::direct()));
-        self.0.send_modify(|seen| seen.asked.push(sender.clone()));
-        if sender.as_str() != MALLORY {
-            return AccessDecision::Allowed;
-        }
-        self.seen().strangers_are_asked.map_or(AccessDecision::Denied, AccessDecision::Ask)
-    }
-}
-
-#[async_trait]
-impl Intake for Assistant {
-    async fn deliver(&self, message: InboundMessage, _arrival: &Arrival) -> Admission {
-        let mut answer = Admission::Accepted;
-        self.0.send_modify(|seen| {
-            seen.arrived.push(message);
-            answer = seen.admissions.pop_front().unwrap_or(Admission::Accepted);
-        });
-        answer
-    }
-}
-
-impl Progress for Assistant {
-    fn alive(&self) {
-        self.0.send_modify(|seen| seen.alive += 1);
-    }
-
-    fn degraded(&self, _why: &str) {}
-}
-
-#[async_trait]
-impl MediaStore for Assistant {
-    fn limit(&self) -> u64 {
-        1000
-    }
-
-    async fn keep(&self, _id: &str, name: &str, mime: Option<&str>, bytes: &[u8]) -> Result<MediaRef, MediaError> {
-        let mime = mime.map(str::to_owned);
-        self.0.send_modify(|seen| seen.kept.push((name.to_owned(), mime.clone(), bytes.to_vec())));
-        Ok(MediaRef { location: format!("/media/{name}"), mime })
-    }
-}
-
-#[async_trait]
-impl Transcriber for Assistant {
-    async fn transcribe(&self, recording: &MediaRef) -> Result<String, TranscribeError> {
-        Ok(format!(" what is said in {} ", recording.location))
+/// Every mail is said to have come in the direct chat with its sender.
+fn asked_rightly(assistant: &Assistant) {
+    for (sender, chat, arrival) in assistant.seen().asked {
+        assert_eq!((sender.as_str(), arrival), (chat.as_str(), Arrival::direct()));
     }
 }
 
@@ -180,66 +93,36 @@ impl Transcriber for Assistant {
 pub(crate) struct Running {
     pub(crate) channel: Arc<dyn Channel>,
     pub(crate) assistant: Arc<Assistant>,
-    cancel: CancellationToken,
-    run: JoinHandle<Result<(), ChannelError>>,
+    run: ChannelRun,
 }
 
 impl Running {
     /// Runs a channel at a fake.
     pub(crate) fn at(fake: &MailFake, keys: &Value) -> Self {
-        Self::of(channel(fake, keys), Arc::default())
+        Self::of(channel(fake, keys), played())
     }
 
     /// Runs a channel (again).
     pub(crate) fn of(channel: Arc<dyn Channel>, assistant: Arc<Assistant>) -> Self {
-        let (tasks, cancel) = (TaskTracker::new(), CancellationToken::new());
-        let context = ChannelContext {
-            access: Arc::<Assistant>::clone(&assistant),
-            intake: Arc::<Assistant>::clone(&assistant),
-            progress: Arc::<Assistant>::clone(&assistant),
-            media: Arc::<Assistant>::clone(&assistant),
-            transcriber: Some(Arc::<Assistant>::clone(&assistant)),
-            commands: Arc::new(COMMANDS),
-            tasks: tasks.clone(),
-            cancel: cancel.clone(),
-        };
-        let runs = Arc::clone(&channel);
-        let run = tasks.spawn(async move { runs.run(context).await });
-        Self { channel, assistant, cancel, run }
+        let run = ChannelRun::start(Arc::clone(&channel), &assistant, &COMMANDS);
+        Self { channel, assistant, run }
     }
 
     /// Tells the channel to stop.
     pub(crate) async fn stop(self) {
-        self.cancel.cancel();
-        tokio::time::timeout(STOP_WITHIN, self.run).await.unwrap().unwrap().unwrap();
+        self.run.stop().await.unwrap();
+        asked_rightly(&self.assistant);
     }
 
     /// Waits for the end of a run that nobody told to stop.
     pub(crate) async fn end(self) -> ChannelError {
-        tokio::time::timeout(WAIT_LIMIT, self.run).await.unwrap().unwrap().unwrap_err()
+        let error = self.run.end().await.unwrap();
+        asked_rightly(&self.assistant);
+        error
     }
-}
-
-/// A reply in one part, whose text is also its markup.
-pub(crate) fn reply(inbound: &InboundMessage, text: &str) -> OutboundPart {
-    let key = OutboundKey { turn: "turn".into(), position: 0 };
-    part(OutboundMessage::in_reply_to(inbound, key, OutboundKind::Final, text.to_owned()))
 }
 
 /// A message that answers nothing.
 pub(crate) fn news(to: &str, text: &str) -> OutboundPart {
     reply(&InboundMessage::text("email", to, to, ""), text)
-}
-
-/// A message as one part.
-pub(crate) fn part(message: OutboundMessage) -> OutboundPart {
-    let text = message.content.clone();
-    OutboundPart { message: Arc::new(message), index: 0, count: 1, plain: text.clone(), text, in_doubt: false }
-}
-
-/// The same part with changes to its message.
-pub(crate) fn with(part: OutboundPart, change: impl FnOnce(&mut OutboundMessage)) -> OutboundPart {
-    let mut message = (*part.message).clone();
-    change(&mut message);
-    OutboundPart { message: Arc::new(message), ..part }
 }

@@ -27,7 +27,7 @@ async fn shown(running: &Running, text: &str) {
 async fn a_draft_grows_at_a_pace_and_becomes_the_reply() {
     let running = Running::start(json!({})).await;
     running.fake.push(Incoming::to(ROOM, &ann(), &format!("<@{BOT_USER}> tell me")));
-    let inbound = running.assistant.message(1).await;
+    let inbound = running.assistant.message(1).await.unwrap();
     let drafts = running.channel.drafts().unwrap();
     for text in ["Once <@U0ANN>", " upon", " a time", " there"] {
         drafts.append(&delta(&inbound, "s", text)).await.unwrap();

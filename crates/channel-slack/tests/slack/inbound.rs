@@ -20,7 +20,7 @@ async fn a_mention_is_one_message_in_a_thread_of_its_own() {
     let running = Running::start(json!({})).await;
     let text = format!("<@{BOT_USER}> is 1 &lt; 2, <https://x.test/a|see>?");
     let pushed = running.fake.push(Incoming::to(ROOM, &ann(), &text));
-    let message = running.assistant.message(1).await;
+    let message = running.assistant.message(1).await.unwrap();
     running.fake.wait_for_acknowledged(&pushed).await.unwrap();
     let ts = pushed.ts.as_str();
     let id = MessageId::from(ts);
@@ -44,17 +44,17 @@ async fn threads_are_sessions_and_only_what_means_the_assistant_does() {
     let root = direct.id.clone().unwrap();
     assert_eq!(essence(&direct), ("hello", SessionKey::from(format!("slack:{chat}")), None, Some(&root)));
     running.fake.push(Incoming::direct(&ann(), "on that").in_thread(root.as_str()));
-    let threaded = running.assistant.message(2).await;
+    let threaded = running.assistant.message(2).await.unwrap();
     assert_eq!(threaded.session_key(), SessionKey::from(format!("slack:{chat}:{root}")));
     running.fake.push(Incoming::to(ROOM, &ann(), "nobody in particular"));
-    let message = running.assistant.message(3).await;
+    let message = running.assistant.message(3).await.unwrap();
     assert_eq!(
         (message.session_key(), message.delivery.thread.clone()),
         (SessionKey::from(format!("slack:{ROOM}")), None)
     );
     let said = running.channel.send(&reply(&message, "did you know?")).await.unwrap().message_id.unwrap();
     running.fake.push(Incoming::to(ROOM, &ann(), "no").in_thread(said.as_str()));
-    running.assistant.message(4).await;
+    running.assistant.message(4).await.unwrap();
     let arrivals: Vec<_> = running.assistant.seen().arrived.into_iter().map(|(_, arrival)| arrival).collect();
     assert_eq!(arrivals, [Arrival::direct(), Arrival::direct(), Arrival::group(false), Arrival::group(true)]);
     running.stop().await;
@@ -72,18 +72,18 @@ async fn what_was_said_in_a_thread_before_comes_along_once() {
     say(&mallory(), "&lt;again&gt;", Some(&root));
     say(&ann(), &format!("<@{BOT_USER}> why?"), Some(&root));
     let context = "[Earlier in this thread:\n<@U0MALLORY>: it broke\n<@U0MALLORY>: <again>]\nwhy?";
-    assert_eq!(running.assistant.message(1).await.content, context);
+    assert_eq!(running.assistant.message(1).await.unwrap().content, context);
     say(&ann(), "and now?", Some(&root));
-    assert_eq!(running.assistant.message(2).await.content, "and now?");
+    assert_eq!(running.assistant.message(2).await.unwrap().content, "and now?");
     let own = say(&ann(), "a thread of mine", None);
-    running.assistant.message(3).await;
+    running.assistant.message(3).await.unwrap();
     say(&ann(), "goes on", Some(&own));
-    assert_eq!(running.assistant.message(4).await.content, "goes on");
+    assert_eq!(running.assistant.message(4).await.unwrap().content, "goes on");
     // A thread that cannot be fetched keeps nothing back.
     let other = say(&mallory(), "lost", None);
     running.fake.fail_next("conversations.replies", Fault::error("missing_scope"));
     say(&ann(), "hm", Some(&other));
-    assert_eq!(running.assistant.message(5).await.content, "hm");
+    assert_eq!(running.assistant.message(5).await.unwrap().content, "hm");
     assert_eq!(running.fake.calls_of("conversations.replies").len(), 2);
     running.stop().await;
 }
@@ -99,13 +99,13 @@ async fn slash_commands_are_commands() {
     ];
     for (count, (command, text, content)) in (1..).zip(table) {
         let pushed = running.fake.slash(ROOM, &ann(), command, text);
-        let message = running.assistant.message(count).await;
+        let message = running.assistant.message(count).await.unwrap();
         assert_eq!(essence(&message), (content, SessionKey::from(format!("slack:{ROOM}")), None, None));
         assert_eq!(message.id, Some(MessageId::from(pushed.ts.as_str())));
         running.fake.wait_for_acknowledged(&pushed).await.unwrap();
     }
     running.fake.slash(&ann().direct(), &ann(), "/reset", "");
-    running.assistant.message(5).await;
+    running.assistant.message(5).await.unwrap();
     let arrivals: Vec<_> = running.assistant.seen().arrived.into_iter().map(|(_, arrival)| arrival).skip(3).collect();
     assert_eq!(arrivals, [Arrival::group(true), Arrival::direct()]);
     running.stop().await;
@@ -115,7 +115,7 @@ async fn slash_commands_are_commands() {
 async fn a_pressed_button_is_a_message_and_can_be_pressed_once() {
     let running = Running::start(json!({})).await;
     running.fake.push(Incoming::to(ROOM, &ann(), &format!("<@{BOT_USER}> delete it")));
-    let inbound = running.assistant.message(1).await;
+    let inbound = running.assistant.message(1).await.unwrap();
     let rows = vec![vec![Button { label: "Yes & no".to_owned() }, Button { label: "No".to_owned() }]];
     let question = with(reply(&inbound, "*really?*"), |message| message.buttons = rows);
     let asked = running.channel.send(&question).await.unwrap().message_id.unwrap();
@@ -124,7 +124,7 @@ async fn a_pressed_button_is_a_message_and_can_be_pressed_once() {
     let stranger = running.fake.press(ROOM, asked.as_str(), &mallory(), "No").unwrap();
     running.fake.wait_for_acknowledged(&stranger).await.unwrap();
     let pressed = running.fake.press(ROOM, asked.as_str(), &ann(), "Yes & no").unwrap();
-    let message = running.assistant.message(2).await;
+    let message = running.assistant.message(2).await.unwrap();
     assert_eq!(essence(&message), ("Yes & no", inbound.session_key(), inbound.delivery.thread.as_deref(), None));
     assert_eq!((message.id, message.sender_id), (Some(MessageId::from(pressed.ts.as_str())), "U0ANN".into()));
     let blocks = json!([
@@ -140,16 +140,18 @@ async fn a_pressed_button_is_a_message_and_can_be_pressed_once() {
 #[tokio::test]
 async fn files_are_fetched_from_slack_alone() {
     let running = Running::start(json!({})).await;
+    running.assistant.will_hear("words of Ann");
     running.fake.push(
         Incoming::direct(&ann(), "see")
             .with_file("a b.png", "image/png", "PNG")
             .with_file("talk.m4a", "audio/mp4", "M4A")
             .with_file("page.html", "text/html", "<html>mine</html>"),
     );
-    let message = running.assistant.message(1).await;
-    let content = "see\n[image: /media/a b.png]\n[transcription: words of /media/talk.m4a]\n[file: /media/page.html]";
+    let message = running.assistant.message(1).await.unwrap();
+    let content = "see\n[image: /media/a b.png]\n[transcription: words of Ann]\n[file: /media/page.html]";
     let image = MediaRef { location: "/media/a b.png".to_owned(), mime: Some("image/png".to_owned()) };
     assert_eq!((message.content.as_str(), message.media), (content, vec![image]));
+    assert_eq!(running.assistant.seen().recordings[0].location, "/media/talk.m4a");
     // The scope `files:read` is missing, a redirect leads elsewhere, the size is a lie.
     for fault in [Fault::WebPage, Fault::Redirect("http://127.0.0.1:9/steal".to_owned())] {
         running.fake.fail_next("download", fault);
@@ -164,7 +166,7 @@ async fn files_are_fetched_from_slack_alone() {
         {"id": "F1", "name": "d.txt", "is_external": true, "url_private": "http://127.0.0.1:9/doc"}, {"id": 7},
     ]);
     running.fake.push_event(&external);
-    running.assistant.message(5).await;
+    running.assistant.message(5).await.unwrap();
     let contents: Vec<_> =
         running.assistant.seen().arrived.into_iter().skip(1).map(|(message, _)| message.content).collect();
     let failed = |name: &str| format!("[file: {name}: download failed]");
@@ -180,7 +182,7 @@ async fn the_end_of_a_turn_marks_every_message_of_its_conversation() {
     let running = Running::start(json!({"doneEmoji": "ok"})).await;
     let first = running.hello().await;
     running.fake.push(Incoming::direct(&ann(), "and more"));
-    let second = running.assistant.message(2).await;
+    let second = running.assistant.message(2).await.unwrap();
     let chat = ann().direct();
     let ids = [first, second.clone()].map(|message| message.id.unwrap().to_string());
     for id in &ids {

@@ -28,10 +28,10 @@ async fn the_channel_says_what_it_wants_and_gives() {
 async fn replies_go_into_their_thread() {
     let running = Running::start(json!({})).await;
     running.fake.push(Incoming::to(ROOM, &ann(), "a question"));
-    let question = running.assistant.message(1).await;
+    let question = running.assistant.message(1).await.unwrap();
     running.channel.send(&reply(&question, "an *answer*")).await.unwrap();
     running.fake.push(Incoming::direct(&ann(), "hello"));
-    let hello = running.assistant.message(2).await;
+    let hello = running.assistant.message(2).await.unwrap();
     running.channel.send(&reply(&hello, "hi")).await.unwrap();
     let sent = running.fake.sent();
     let places: Vec<_> =
@@ -139,9 +139,9 @@ async fn files_go_first_and_are_not_sent_twice() {
 async fn what_may_have_arrived_is_looked_for() {
     let running = Running::start(json!({})).await;
     running.fake.push(Incoming::to(ROOM, &ann(), "a question"));
-    let threaded = running.assistant.message(1).await;
+    let threaded = running.assistant.message(1).await.unwrap();
     running.fake.push(Incoming::direct(&ann(), "hello"));
-    let direct = running.assistant.message(2).await;
+    let direct = running.assistant.message(2).await.unwrap();
     for (number, inbound) in (0..).zip([&threaded, &direct, &threaded, &direct]) {
         let fault =
             if number < 2 { Fault::DropAfterEffect } else { Fault::ErrorAfterEffect("internal_error".to_owned()) };
@@ -183,8 +183,8 @@ async fn an_app_that_cannot_read_its_own_marks_proves_nothing() {
     running.fake.hide_metadata();
     running.fake.fail_next("chat.postMessage", Fault::DropAfterEffect);
     let part = reply(&hello, "once");
-    for _ in 0..2 {
-        let error = running.channel.send(&part).await.unwrap_err();
+    for in_doubt in [false, true] {
+        let error = running.channel.send(&OutboundPart { in_doubt, ..part.clone() }).await.unwrap_err();
         assert_eq!(error.recovery(), SendRecovery::Uncertain, "{error}");
     }
     assert_eq!(running.fake.texts_in(&ann().direct()), ["once"]);

@@ -26,7 +26,7 @@ async fn a_press_says_what_stands_on_the_button() {
     ]});
     assert_eq!((running.fake.sent()[0].text.as_str(), keyboard), ("Which?", expected));
     let pressed = running.fake.press(7, sent, &ann(), "#2").unwrap();
-    let message = running.assistant.message(2).await;
+    let message = running.assistant.message(2).await.unwrap();
     assert_eq!((message.content.as_str(), message.sender_id), (long, "7|ann_x".into()));
     assert_eq!(message.delivery.reply_to, Some(sent.to_string().as_str().into()));
     assert_eq!(running.assistant.seen().arrived[1].1, Arrival::direct());
@@ -41,7 +41,7 @@ async fn a_press_says_what_stands_on_the_button() {
 async fn a_stranger_presses_in_vain() {
     let running = Running::start(json!({"inlineKeyboards": true})).await;
     running.fake.push(Incoming::group(GROUP, &ann(), "/new").in_topic(5));
-    let inbound = running.assistant.message(1).await;
+    let inbound = running.assistant.message(1).await.unwrap();
     let question = with(reply(&inbound, "Which?"), |message| message.buttons = rows(&[&["yes"]]));
     running.channel.send(&question).await.unwrap();
     let sent = running.fake.sent()[0].message_id;
@@ -49,7 +49,7 @@ async fn a_stranger_presses_in_vain() {
     running.fake.wait_for_acknowledged(in_vain).await.unwrap();
     assert_eq!((running.assistant.seen().arrived.len(), running.fake.calls_of("answerCallbackQuery").len()), (1, 0));
     running.fake.press(GROUP, sent, &ann(), "yes").unwrap();
-    let message = running.assistant.message(2).await;
+    let message = running.assistant.message(2).await.unwrap();
     assert_eq!(message.session_key(), format!("telegram:{GROUP}:topic:5").as_str().into());
     assert_eq!(running.assistant.seen().arrived[1].1, Arrival::group(true));
     running.stop().await;

@@ -182,7 +182,7 @@ async fn without_a_running_channel_there_is_no_draft() {
 async fn a_draft_is_written_in_its_topic() {
     let running = Running::start(json!({})).await;
     running.fake.push(Incoming::group(GROUP, &ann(), "hello").in_topic(5));
-    let inbound = running.assistant.message(1).await;
+    let inbound = running.assistant.message(1).await.unwrap();
     delta(running.channel.as_ref(), &inbound, "s", "begun").await;
     assert_eq!(shown(&running, "begun").await.thread_id, Some(5));
     running.stop().await;

@@ -5,6 +5,7 @@ use nanobot_channel::{
     OutboundMessage, SessionKey,
 };
 use nanobot_testkit::TelegramFake;
+use nanobot_testkit::assistant::Seen;
 use nanobot_testkit::telegram::{BOT_ID, BOT_USERNAME, Fault, FileKind, Incoming, Person};
 use serde_json::json;
 
@@ -19,8 +20,8 @@ async fn arrivals(running: &Running, messages: impl IntoIterator<Item = Incoming
     running.fake.push(Incoming::private(&ann(), "that was all"));
     let is_last = |message: &InboundMessage| message.content == "that was all";
     let what = "the last message";
-    let seen =
-        running.assistant.wait_until(what, |seen| seen.arrived.iter().skip(before).any(|(m, _)| is_last(m))).await;
+    let is_there = |seen: &Seen| seen.arrived.iter().skip(before).any(|(message, _)| is_last(message));
+    let seen = running.assistant.wait_until(what, is_there).await.unwrap();
     let arrived = seen.arrived.into_iter().skip(before).map(|(message, _)| message);
     arrived.filter(|message| !is_last(message)).collect()
 }
@@ -130,7 +131,7 @@ async fn strangers_are_silently_ignored_or_asked_in_private() {
     ];
     assert_eq!(arrivals(&running, messages.clone()).await, []);
     assert_eq!((running.fake.sent(), running.fake.calls_of("getFile")), (Vec::new(), Vec::new()));
-    assert_eq!(running.assistant.seen().asked[0], "66|mallory_x".into());
+    assert_eq!(running.assistant.seen().asked[0].0, "66|mallory_x".into());
     running.assistant.will_ask_strangers("Tell the owner ABCD <1>");
     assert_eq!(arrivals(&running, messages).await, []);
     let told: Vec<_> = running.fake.sent().into_iter().map(|sent| (sent.chat_id, sent.text)).collect();
@@ -187,8 +188,8 @@ async fn files_are_fetched_and_named_in_the_text() {
         assert_eq!((message.content.as_str(), message.media), (content, media.into_iter().collect()));
     }
     let kept = running.assistant.seen().kept;
-    assert_eq!(kept[5].1, "notes.txt");
-    assert_eq!(kept[5].3, b"bytes of notes.txt");
+    assert_eq!(kept[5].name, "notes.txt");
+    assert_eq!(kept[5].bytes, b"bytes of notes.txt");
     running.stop().await;
 }
 

@@ -183,7 +183,7 @@ async fn no_answer_in_time_is_of_unknown_outcome() {
 async fn typing_is_shown_in_the_topic() {
     let running = Running::start(json!({})).await;
     running.fake.push(Incoming::group(GROUP, &ann(), "hello").in_topic(5));
-    let inbound = running.assistant.message(1).await;
+    let inbound = running.assistant.message(1).await.unwrap();
     let typing = running.channel.typing().unwrap();
     assert_eq!(typing.lasts(), Duration::from_secs(5));
     typing.show(&inbound.chat_id, &inbound.delivery).await.unwrap();
@@ -272,7 +272,7 @@ async fn what_cannot_go_into_its_topic_goes_into_the_chat() {
     let running = Running::start(json!({})).await;
     running.fake.push(Incoming::group(GROUP, &ann(), "/new").in_topic(5));
     running.fake.push(Incoming::group(GROUP, &ann(), "/new").in_topic(6));
-    let inbound = [running.assistant.message(1).await, running.assistant.message(2).await];
+    let inbound = [running.assistant.message(1).await.unwrap(), running.assistant.message(2).await.unwrap()];
     running.fake.close_topic(GROUP, 5);
     running.fake.delete_topic(GROUP, 6);
     for inbound in &inbound {
@@ -287,7 +287,7 @@ async fn what_cannot_go_into_its_topic_goes_into_the_chat() {
 async fn a_chat_that_moved_is_followed_and_one_that_blocks_is_not_reached() {
     let running = Running::start(json!({})).await;
     running.fake.push(Incoming::group(-42, &ann(), "/new"));
-    let inbound = running.assistant.message(1).await;
+    let inbound = running.assistant.message(1).await.unwrap();
     running.fake.migrate(-42, GROUP);
     let media = vec![MediaRef::new("https://a.test/a.png")];
     running.channel.send(&with(reply(&inbound, "hello"), |message| message.media = media)).await.unwrap();

@@ -33,7 +33,7 @@ async fn what_waited_before_the_start_is_received() {
     let fake = nanobot_testkit::TelegramFake::start().await.unwrap();
     let pushed = fake.push(Incoming::private(&ann(), "while you were away"));
     let running = Running::at(fake, &json!({}));
-    assert_eq!(running.assistant.message(1).await.content, "while you were away");
+    assert_eq!(running.assistant.message(1).await.unwrap().content, "while you were away");
     running.fake.wait_for_acknowledged(pushed).await.unwrap();
     running.stop().await;
 }
@@ -44,7 +44,7 @@ async fn what_cannot_be_stored_is_offered_again_before_anything_after_it() {
     running.assistant.will_answer([Admission::TryLater, Admission::TryLater]);
     let first = running.fake.push(Incoming::private(&ann(), "first"));
     let second = running.fake.push(Incoming::private(&ann(), "second"));
-    running.assistant.message(2).await;
+    running.assistant.message(2).await.unwrap();
     assert!(!running.fake.is_acknowledged(first), "nothing is confirmed before it is stored");
     running.fake.wait_for_acknowledged(second).await.unwrap();
     let seen = running.assistant.seen();
@@ -59,13 +59,13 @@ async fn going_down_confirms_nothing_and_the_next_start_gets_it_again() {
     let running = Running::start(json!({})).await;
     running.assistant.will_answer([Admission::Accepted, Admission::ShuttingDown]);
     running.fake.push(Incoming::private(&ann(), "stored"));
-    let lost = running.assistant.message(1).await;
+    let lost = running.assistant.message(1).await.unwrap();
     let pushed = running.fake.push(Incoming::private(&ann(), "not stored"));
-    running.assistant.message(2).await;
+    running.assistant.message(2).await.unwrap();
     let fake = running.stop().await;
     assert!(!fake.is_acknowledged(pushed));
     let again = Running::at(fake, &json!({}));
-    let message = again.assistant.message(1).await;
+    let message = again.assistant.message(1).await.unwrap();
     assert_ne!(message.id, lost.id);
     assert_eq!(message.content, "not stored");
     again.fake.wait_for_acknowledged(pushed).await.unwrap();
@@ -79,13 +79,13 @@ async fn a_crash_between_storing_and_confirming_brings_the_same_message_again() 
     running.fake.wait_for_calls("getUpdates", 1).await.unwrap();
     running.fake.fail_next("getUpdates", Fault::Hang);
     let pushed = running.fake.push(Incoming::private(&ann(), "once"));
-    let first = running.assistant.message(1).await;
+    let first = running.assistant.message(1).await.unwrap();
     running.fake.wait_for_calls("getUpdates", 2).await.unwrap();
     let fake = running.stop().await;
     assert!(!fake.is_acknowledged(pushed));
     let again = Running::at(fake, &json!({}));
     again.assistant.will_answer([Admission::Duplicate]);
-    let second = again.assistant.message(1).await;
+    let second = again.assistant.message(1).await.unwrap();
     assert_eq!((second.journal_id(), second.content), (first.journal_id(), first.content));
     again.fake.wait_for_acknowledged(pushed).await.unwrap();
     again.stop().await;
@@ -97,7 +97,7 @@ async fn a_channel_that_runs_again_goes_on_where_it_was() {
     running.fake.wait_for_calls("getUpdates", 1).await.unwrap();
     running.fake.fail_next("getUpdates", Fault::Hang);
     let pushed = running.fake.push(Incoming::private(&ann(), "once"));
-    running.assistant.message(1).await;
+    running.assistant.message(1).await.unwrap();
     running.fake.wait_for_calls("getUpdates", 2).await.unwrap();
     let channel = std::sync::Arc::clone(&running.channel);
     let again = Running::of(running.stop().await, channel);
@@ -150,7 +150,7 @@ async fn a_broken_poll_is_repeated_and_too_many_end_the_run() {
     running.fake.fail_next("getUpdates", Fault::RetryAfter(1));
     running.hello().await;
     running.fake.push(Incoming::private(&ann(), "still there"));
-    running.assistant.message(2).await;
+    running.assistant.message(2).await.unwrap();
     let degraded = running.assistant.seen().degraded;
     assert_eq!(degraded.len(), 2, "{degraded:?}");
     assert_eq!(degraded[1], "Telegram asks for a pause of 1 s");
@@ -168,14 +168,14 @@ async fn an_update_nobody_understands_does_not_stop_the_others() {
     running.fake.wait_for_calls("getUpdates", 1).await.unwrap();
     running.fake.push_raw("message", json!({"some fields": "are missing"}));
     running.fake.push(Incoming::private(&ann(), "after it"));
-    assert_eq!(running.assistant.message(1).await.content, "after it");
+    assert_eq!(running.assistant.message(1).await.unwrap().content, "after it");
     running.stop().await;
 }
 
 #[tokio::test]
 async fn every_finished_poll_is_a_sign_of_life() {
     let running = Running::start(json!({"pollTimeout": 0})).await;
-    running.assistant.wait_until("signs of life", |seen| seen.alive > 5).await;
+    running.assistant.wait_until("signs of life", |seen| seen.alive > 5).await.unwrap();
     running.stop().await;
 }
 
@@ -188,7 +188,7 @@ async fn polls_that_bring_nothing_although_something_waits_end_the_run() {
     assert_eq!(error.to_string(), "the platform cannot be reached: 1 updates wait at Telegram, but polls bring none");
     fake.blind(false);
     let again = Running::at(fake, &json!({"pollTimeout": 0}));
-    assert_eq!(again.assistant.message(1).await.content, "unseen");
+    assert_eq!(again.assistant.message(1).await.unwrap().content, "unseen");
     again.stop().await;
 }
 

@@ -29,7 +29,7 @@ async fn no_error_and_no_log_line_shows_the_token() {
     }
     running.fake.fail_next("getFile", Fault::Drop);
     running.fake.push(Incoming::private(&ann(), "see").with_file(FileKind::Photo, "a.jpg", "image/jpeg", "JPEG"));
-    running.assistant.message(2).await;
+    running.assistant.message(2).await.unwrap();
     texts.push(format!("{:?}", running.channel));
     running.fake.revoke_token();
     running.fake.push(Incoming::private(&ann(), "wakes the poll"));

@@ -110,8 +110,8 @@ async fn a_server_of_one_s_own_may_have_stored_the_file_itself() {
     let stored = json!({"file_id": "f", "file_unique_id": "u", "file_size": 5, "file_path": path});
     running.fake.fail_next("getFile", Fault::Result(stored));
     running.fake.push(Incoming::private(&ann(), "see").with_file(FileKind::Document, "a.txt", "text/plain", "other"));
-    assert_eq!(running.assistant.message(1).await.content, "see\n[file: /media/a.txt]");
-    assert_eq!(running.assistant.seen().kept[0].3, b"notes");
+    assert_eq!(running.assistant.message(1).await.unwrap().content, "see\n[file: /media/a.txt]");
+    assert_eq!(running.assistant.seen().kept[0].bytes, b"notes");
     running.stop().await;
 }
 

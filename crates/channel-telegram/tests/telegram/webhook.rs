@@ -43,10 +43,10 @@ async fn what_is_posted_arrives_and_is_confirmed_when_it_is_stored() {
     let (running, _port) = start().await;
     running.assistant.will_answer([Admission::TryLater]);
     let pushed = running.fake.push(Incoming::private(&ann(), "hello"));
-    running.assistant.message(1).await;
+    running.assistant.message(1).await.unwrap();
     assert!(!running.fake.is_acknowledged(pushed), "nothing is confirmed before it is stored");
     running.fake.wait_for_acknowledged(pushed).await.unwrap();
-    assert_eq!(running.assistant.message(2).await.content, "hello");
+    assert_eq!(running.assistant.message(2).await.unwrap().content, "hello");
     let expected = json!({
         "url": "https://bot.test/telegram", "secret_token": SECRET, "max_connections": 10,
         "allowed_updates": ["message", "edited_message", "channel_post"],
@@ -61,13 +61,13 @@ async fn what_waited_comes_and_what_could_not_be_stored_comes_again() {
     let (running, port) = start().await;
     running.assistant.will_answer([Admission::Accepted, Admission::ShuttingDown]);
     running.fake.push(Incoming::private(&ann(), "stored"));
-    running.assistant.message(1).await;
+    running.assistant.message(1).await.unwrap();
     let pushed = running.fake.push(Incoming::private(&ann(), "not stored"));
-    running.assistant.message(2).await;
+    running.assistant.message(2).await.unwrap();
     let fake = running.stop().await;
     assert!(!fake.is_acknowledged(pushed));
     let again = Running::at(fake, &keys(&port));
-    assert_eq!(again.assistant.message(1).await.content, "not stored");
+    assert_eq!(again.assistant.message(1).await.unwrap().content, "not stored");
     again.fake.wait_for_acknowledged(pushed).await.unwrap();
     again.stop().await;
 }
@@ -79,7 +79,7 @@ async fn an_album_that_is_posted_is_one_message() {
         Incoming::private(&ann(), text).with_file(FileKind::Photo, "a.jpg", "image/jpeg", "JPEG").in_album("9")
     };
     let pushed = [running.fake.push(photo("our trip")), running.fake.push(photo("")), running.fake.push(photo(""))];
-    let message = running.assistant.message(1).await;
+    let message = running.assistant.message(1).await.unwrap();
     assert_eq!(message.media.len(), 3, "{message:?}");
     for pushed in pushed {
         running.fake.wait_for_acknowledged(pushed).await.unwrap();
@@ -132,7 +132,7 @@ async fn a_webhook_that_may_be_set_is_set_again_and_what_waited_comes() {
     let running = Running::at(fake, &keys(&port));
     running.fake.wait_for_calls("setWebhook", 2).await.unwrap();
     running.fake.post_to(port.address());
-    assert_eq!(running.assistant.message(1).await.content, "waits");
+    assert_eq!(running.assistant.message(1).await.unwrap().content, "waits");
     running.stop().await;
 }
 
@@ -146,7 +146,7 @@ async fn telegram_says_when_its_posts_do_not_arrive() {
     };
     fake.fail_next("getWebhookInfo", info("https://bot.test/telegram"));
     let running = Running::at(fake, &keys(&port));
-    let seen = running.assistant.wait_until("the bad news", |seen| !seen.degraded.is_empty()).await;
+    let seen = running.assistant.wait_until("the bad news", |seen| !seen.degraded.is_empty()).await.unwrap();
     let expected =
         "Telegram cannot post to webhookUrl: Wrong response from the webhook: 502 Bad Gateway (3 updates wait)";
     assert_eq!(seen.degraded, [expected]);

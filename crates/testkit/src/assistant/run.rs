@@ -1,0 +1,62 @@
+//! A channel that runs with an assistant that a test plays.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use nanobot_channel::{CancellationToken, Channel, ChannelContext, ChannelError, CommandInfo, TaskTracker};
+use tokio::task::JoinHandle;
+
+use super::Assistant;
+use crate::WAIT_LIMIT;
+
+/// How long a channel may take to stop on a busy machine: less than any poll that it could wait for.
+const STOP_WITHIN: Duration = Duration::from_secs(15);
+
+/// A run of a channel.
+#[derive(Debug)]
+pub struct ChannelRun {
+    cancel: CancellationToken,
+    run: JoinHandle<Result<(), ChannelError>>,
+}
+
+impl ChannelRun {
+    /// Runs a channel (again) with an assistant that understands these commands.
+    #[must_use]
+    pub fn start(channel: Arc<dyn Channel>, assistant: &Arc<Assistant>, commands: &[CommandInfo]) -> Self {
+        let (tasks, cancel) = (TaskTracker::new(), CancellationToken::new());
+        let context = ChannelContext {
+            access: Arc::<Assistant>::clone(assistant),
+            intake: Arc::<Assistant>::clone(assistant),
+            progress: Arc::<Assistant>::clone(assistant),
+            media: Arc::<Assistant>::clone(assistant),
+            transcriber: Some(Arc::<Assistant>::clone(assistant)),
+            commands: commands.into(),
+            tasks: tasks.clone(),
+            cancel: cancel.clone(),
+        };
+        let run = tasks.spawn(async move { channel.run(context).await });
+        Self { cancel, run }
+    }
+
+    /// Tells the channel to stop, and waits until it did.
+    ///
+    /// # Errors
+    /// It took longer than 15 s, panicked, or ended with an error.
+    pub async fn stop(self) -> anyhow::Result<()> {
+        self.cancel.cancel();
+        let ended = tokio::time::timeout(STOP_WITHIN, self.run).await.context("the channel does not stop")?;
+        Ok(ended??)
+    }
+
+    /// Waits for the end of a run that nobody told to stop, and returns its error.
+    ///
+    /// # Errors
+    /// It did not end within [`WAIT_LIMIT`], panicked, or ended without an error.
+    pub async fn end(self) -> anyhow::Result<ChannelError> {
+        match tokio::time::timeout(WAIT_LIMIT, self.run).await.context("the channel runs on")?? {
+            Ok(()) => bail!("the channel stopped though nobody told it to"),
+            Err(error) => Ok(error),
+        }
+    }
+}
