@@ -5,9 +5,7 @@ usage: check_discord_fake.py PATH-TO-THE-EXAMPLE-BINARY
 
 import asyncio
 import io
-import json
 import logging
-import subprocess
 import sys
 
 import discord
@@ -15,30 +13,19 @@ import yarl
 from discord import app_commands
 from discord.gateway import DiscordWebSocket
 
+from fake_process import FakeProcess, refused
+
 LIMIT = 60
 
 
-class Fake:
-    """The example binary: one order per line, one answer per line."""
-
+class Fake(FakeProcess):
     def __init__(self, binary):
-        self.process = subprocess.Popen([binary], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.where = json.loads(self.process.stdout.readline())
+        super().__init__(binary)
         discord.http.Route.BASE = self.where["api_base"]
         DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(self.where["gateway"])
 
-    def order(self, **order):
-        self.process.stdin.write(json.dumps(order) + "\n")
-        self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
-
     def seen(self):
         return self.order(seen=True)
-
-    def close(self):
-        self.process.stdin.close()
-        if self.process.wait(timeout=10) != 0:
-            raise SystemExit("the fake ended with an error")
 
 
 class Bot(discord.Client):
@@ -84,16 +71,6 @@ async def until(probe, what):
             return found
         await asyncio.sleep(0.05)
     raise AssertionError(f"waited in vain for {what}")
-
-
-async def refused(call, error, words):
-    """Expects a call to fail with that error and these words."""
-    try:
-        await call
-    except error as problem:
-        assert words.lower() in str(problem).lower(), f"{problem!s} does not say {words!r}"
-        return problem
-    raise AssertionError(f"expected {error.__name__}: {words}")
 
 
 async def check_start(fake, bot):

@@ -4,8 +4,6 @@ usage: check_slack_fake.py PATH-TO-THE-EXAMPLE-BINARY
 """
 
 import asyncio
-import json
-import subprocess
 import sys
 
 from slack_sdk.errors import SlackApiError
@@ -13,38 +11,22 @@ from slack_sdk.socket_mode.aiohttp import SocketModeClient
 from slack_sdk.socket_mode.response import SocketModeResponse
 from slack_sdk.web.async_client import AsyncWebClient
 
+from fake_process import FakeProcess
+
 ROOM = "C0ROOM"
 DIRECT = "D0ANN"
 
 
-class Fake:
-    """The example binary: one order per line, one answer per line."""
-
-    def __init__(self, binary):
-        self.process = subprocess.Popen([binary], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.where = json.loads(self.process.stdout.readline())
-
+class Fake(FakeProcess):
     def web(self, token=None):
         return AsyncWebClient(token=token or self.where["bot_token"], base_url=self.where["api_base"] + "/")
 
-    def _order(self, order):
-        self.process.stdin.write(json.dumps(order) + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
-        assert answer, f"the fake gave up at {order}"
-        return json.loads(answer)
-
     async def order(self, **order):
         # Some orders wait for what the clients in this program do meanwhile.
-        return await asyncio.to_thread(self._order, order)
+        return await asyncio.to_thread(super().order, **order)
 
     async def sent(self):
         return (await self.order(sent=True))["sent"]
-
-    def close(self):
-        self.process.stdin.close()
-        if self.process.wait(timeout=10) != 0:
-            raise SystemExit("the fake ended with an error")
 
 
 async def refused(call, code):

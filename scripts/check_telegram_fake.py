@@ -5,9 +5,7 @@ usage: check_telegram_fake.py PATH-TO-THE-EXAMPLE-BINARY
 
 import asyncio
 import io
-import json
 import socket
-import subprocess
 import sys
 
 from telegram import (
@@ -23,45 +21,21 @@ from telegram import (
 from telegram.error import BadRequest, ChatMigrated, Conflict, Forbidden, InvalidToken, NetworkError, RetryAfter
 from telegram.ext import Updater
 
+from fake_process import FakeProcess, refused
+
 PERSON = 7
 GROUP = -1001234567890
 OLD_GROUP = -42
 CHANNEL = -1009876543210
 
 
-class Fake:
-    """The example binary: one order per line, one answer per line."""
-
-    def __init__(self, binary):
-        self.process = subprocess.Popen([binary], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.where = json.loads(self.process.stdout.readline())
-
+class Fake(FakeProcess):
     def bot(self, token=None):
         base = self.where["api_base"]
         return Bot(token or self.where["token"], base_url=f"{base}/bot", base_file_url=f"{base}/file/bot")
 
-    def order(self, **order):
-        self.process.stdin.write(json.dumps(order) + "\n")
-        self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
-
     def sent(self):
         return self.order(sent=True)["sent"]
-
-    def close(self):
-        self.process.stdin.close()
-        if self.process.wait(timeout=10) != 0:
-            raise SystemExit("the fake ended with an error")
-
-
-async def refused(call, error, words):
-    """Expects a call to fail with that error and these words."""
-    try:
-        await call
-    except error as problem:
-        assert words.lower() in str(problem).lower(), f"{problem!s} does not say {words!r}"
-        return problem
-    raise AssertionError(f"expected {error.__name__}: {words}")
 
 
 async def check_start(fake, bot):

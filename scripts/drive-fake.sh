@@ -1,0 +1,19 @@
+#!/bin/sh
+# Drives a fake by a client that we did not write: builds an example of the testkit, installs the client and
+# hands the example to the script of its name.
+# usage: drive-fake.sh EXAMPLE MODULES REQUIREMENT...
+# MODULES are what the requirements bring, with commas. Needs cargo, python3 with venv, and a package index;
+# everything it installs stays below .cache/.
+set -eu
+example=$1
+modules=$2
+shift 2
+cd "$(dirname "$0")/.."
+CARGO=${CARGO:-cargo}
+venv=.cache/$(echo "$example" | tr _ -)-venv
+if [ ! -x "$venv/bin/python" ]; then
+    python3 -m venv "$venv"
+fi
+"$venv/bin/python" -c "import $modules" 2>/dev/null || "$venv/bin/pip" install --quiet "$@"
+$CARGO build --quiet -p nanobot-testkit --example "$example"
+exec "$venv/bin/python" "scripts/check_$example.py" "${CARGO_TARGET_DIR:-target}/debug/examples/$example"
