@@ -2,7 +2,7 @@
 //!
 //! Files and texts of a part are sent one by one. When the part is tried again, what arrived stays
 //! sent, and what may have arrived is looked for first. Bounded, and in memory only: after a restart
-//! the part begins anew.
+//! the part begins anew, but for what is found of it when it is in doubt.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};

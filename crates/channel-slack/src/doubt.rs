@@ -1,12 +1,14 @@
 //! Finds out whether a message arrived when nobody said so.
 //!
-//! When a connection breaks after a message was on its way, the channel looks for its name in the
-//! conversation: what is there was sent, what is surely not can be sent again. A message of ours that
-//! shows no name means that the app may not read names, and then what is not found proves nothing.
+//! When a connection breaks after a message was on its way, or the program ends meanwhile, the
+//! channel looks for its name in the conversation: what is there was sent, what is surely not can be
+//! sent again. A message of ours that shows no name means that the app may not read names, unless
+//! another one shows its name, and then what is not found proves nothing. Files have no names: only
+//! what follows a file tells that it was sent.
 
 use std::time::{Duration, SystemTime};
 
-use nanobot_channel::Value;
+use nanobot_channel::{OutboundPart, Value};
 use slack_morphism::SlackMessageContent;
 
 use crate::attempts::Attempt;
@@ -26,10 +28,45 @@ const LOOKS: [Duration; 5] = [
 ];
 /// How many looks in vain prove that it was not sent.
 const PROOF: usize = 2;
-/// How far back is looked; clocks may differ.
+/// How far back is looked for what was sent just now; clocks may differ.
 const LOOK_BACK: Duration = Duration::from_mins(15);
+/// How many messages are asked for at a time.
+const PAGE: &str = "1000";
+/// How often that many are looked through.
+const PAGES: usize = 5;
+
+/// One of the messages that a part is made of, in their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    /// Its name, which a file does not show.
+    pub(crate) name: String,
+    /// Whether it is a file.
+    pub(crate) is_file: bool,
+}
 
 impl SlackChannel {
+    /// How many of the steps of a part are done that may have been sent before, also by a program
+    /// that has ended since; `done` of them are known to be. The `ts` is of the last one found.
+    pub(crate) async fn steps_done(
+        &self,
+        place: &Place,
+        part: &OutboundPart,
+        steps: &[Step],
+        done: usize,
+    ) -> Result<(usize, Option<String>), CallError> {
+        // Nobody knows when it was sent, but an answer comes after its question.
+        let question = part.message.delivery.reply_to.as_ref();
+        let since = question.and_then(|ts| seconds(ts.as_str())).unwrap_or_default();
+        let names: Vec<_> = steps.iter().map(|step| step.name.as_str()).collect();
+        let found = self.search(place, &names, since).await.map_err(undecided)?;
+        let (there, last) = found.map_or((0, None), |(index, ts)| (index + 1, Some(ts)));
+        let done = done.max(there);
+        if steps.get(done).is_some_and(|step| step.is_file) {
+            return Err(CallError::Interrupted("a file cannot be looked for".to_owned()));
+        }
+        Ok((done, last))
+    }
+
     /// Sends a text, unless an earlier try turns out to have sent it.
     pub(crate) async fn post_once(
         &self,
@@ -39,8 +76,10 @@ impl SlackChannel {
         key: &str,
         attempt: &mut Attempt,
     ) -> Result<Option<String>, CallError> {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let since = now.saturating_sub(LOOK_BACK).as_secs();
         if attempt.is_open
-            && let Some(ts) = self.look(place, name).await.map_err(undecided)?
+            && let Some((_, ts)) = self.look(place, &[name], since).await.map_err(undecided)?
         {
             return Ok(Some(ts));
         }
@@ -48,68 +87,111 @@ impl SlackChannel {
             Err(error) if error.is_open() => error,
             outcome => return outcome,
         };
-        attempt.is_open = true;
-        self.attempts.remember(key, *attempt);
         tracing::warn!(channel = %self.name, %error, "a message may have been sent; it is looked for");
+        match self.search(place, &[name], since).await {
+            Ok(Some((_, ts))) => Ok(Some(ts)),
+            Ok(None) => {
+                attempt.is_open = true;
+                self.attempts.remember(key, *attempt);
+                Err(CallError::Unreachable(format!("{error}; it was looked for and is not there")))
+            }
+            Err(_) => Err(error),
+        }
+    }
+
+    /// Looks until one of the messages is there or is proved not to be.
+    async fn search(&self, place: &Place, names: &[&str], since: u64) -> Result<Option<(usize, String)>, CallError> {
         let mut in_vain = 0;
+        let mut outcome = Ok(None);
         for pause in LOOKS {
             tokio::time::sleep(pause).await;
-            match self.look(place, name).await {
-                Ok(Some(ts)) => return Ok(Some(ts)),
+            outcome = self.look(place, names, since).await;
+            match &outcome {
                 Ok(None) => in_vain += 1,
                 // The app may not look there: nobody will ever know.
-                Err(CallError::Refused { .. }) => break,
+                Ok(Some(_)) | Err(CallError::Refused { .. }) => break,
                 Err(_) => {}
             }
             if in_vain == PROOF {
-                return Err(CallError::Unreachable(format!("{error}; it was looked for and is not there")));
+                return Ok(None);
             }
         }
-        Err(error)
+        match outcome {
+            // Seen missing once only, which proves nothing.
+            Ok(None) => Err(CallError::Unreachable("it could not be looked for often enough".to_owned())),
+            outcome => outcome,
+        }
     }
 
-    /// Looks for a message of ours by its name. `None` when it is surely not there.
-    async fn look(&self, place: &Place, name: &str) -> Result<Option<String>, CallError> {
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let since = since.saturating_sub(LOOK_BACK).as_secs();
-        let oldest = format!("{since}.000000");
-        let mut query = vec![
-            ("channel", place.chat.as_str()),
-            ("oldest", oldest.as_str()),
-            ("limit", "200"),
-            ("include_all_metadata", "true"),
-        ];
-        let method = match &place.thread {
-            Some(thread) => {
-                query.push(("ts", thread));
-                "conversations.replies"
-            }
-            None => "conversations.history",
-        };
-        let found: Replies = self.api.ask(method, &query).await?;
-        if let Some(message) = found.messages.iter().find(|message| is_named(message, name)) {
-            return Ok(Some(message.ts.clone()));
+    /// Looks once for messages of ours by their names. The last one of the names that is there and
+    /// its `ts`; `None` when none is there, as far as one look can tell.
+    async fn look(&self, place: &Place, names: &[&str], since: u64) -> Result<Option<(usize, String)>, CallError> {
+        let messages = self.said_since(place, since).await?;
+        let found = names.iter().enumerate().rev().find_map(|(index, name)| {
+            let message = messages.iter().find(|message| name_of(message) == Some(name))?;
+            Some((index, message.ts.clone()))
+        });
+        if found.is_some() {
+            return Ok(found);
         }
         let user = self.bot_user.get().map(String::as_str);
-        if found.messages.iter().any(|message| is_ours(message, user) && hides_its_name(message, since)) {
+        if hides_names(messages.iter().filter(|message| is_ours(message, user)), since) {
             let needed = Some("metadata.message:read".to_owned());
             return Err(CallError::Refused { code: "missing_scope".to_owned(), needed });
         }
         Ok(None)
     }
+
+    /// Everything that was said in a place since a second of the epoch.
+    async fn said_since(&self, place: &Place, since: u64) -> Result<Vec<Reply>, CallError> {
+        let (oldest, mut cursor) = (format!("{since}.000000"), String::new());
+        let mut messages = Vec::new();
+        for _ in 0..PAGES {
+            let mut query = vec![
+                ("channel", place.chat.as_str()),
+                ("oldest", oldest.as_str()),
+                ("limit", PAGE),
+                ("include_all_metadata", "true"),
+            ];
+            if !cursor.is_empty() {
+                query.push(("cursor", cursor.as_str()));
+            }
+            let method = match &place.thread {
+                Some(thread) => {
+                    query.push(("ts", thread));
+                    "conversations.replies"
+                }
+                None => "conversations.history",
+            };
+            let page: Replies = self.api.ask(method, &query).await?;
+            messages.extend(page.messages);
+            cursor = page.response_metadata.next_cursor;
+            if cursor.is_empty() {
+                return Ok(messages);
+            }
+        }
+        Err(CallError::Refused { code: "too much was said since".to_owned(), needed: None })
+    }
 }
 
-/// Who may not look knows nothing of the message.
+/// Who may not look knows nothing of the message; who could not may look again.
 fn undecided(error: CallError) -> CallError {
     match error {
         CallError::Refused { .. } => CallError::Interrupted(format!("it cannot be looked for: {error}")),
+        CallError::Interrupted(why) => CallError::Unreachable(why),
         other => other,
     }
 }
 
-fn is_named(message: &Reply, name: &str) -> bool {
+/// The name that a message of ours shows.
+fn name_of(message: &Reply) -> Option<&str> {
     let text = |pointer: &str| message.metadata.pointer(pointer).and_then(Value::as_str);
-    text("/event_type") == Some(METADATA) && text("/event_payload/key") == Some(name)
+    text("/event_payload/key").filter(|_| text("/event_type") == Some(METADATA))
+}
+
+/// The second of the epoch that a `ts` begins with.
+fn seconds(ts: &str) -> Option<u64> {
+    ts.split('.').next().and_then(|seconds| seconds.parse().ok())
 }
 
 /// Where the app's own user is not known, any bot may be it.
@@ -117,11 +199,18 @@ fn is_ours(message: &Reply, user: Option<&str>) -> bool {
     message.bot_id.is_some() && user.is_none_or(|user| message.user.as_deref() == Some(user))
 }
 
-/// Whether a message has text, as files have not, and no name. The first message of a thread comes
-/// along however old it is.
-fn hides_its_name(message: &Reply, since: u64) -> bool {
-    let seconds = message.ts.split('.').next().and_then(|seconds| seconds.parse::<u64>().ok());
-    message.metadata.is_null() && !message.text.is_empty() && seconds.is_some_and(|seconds| seconds >= since)
+/// Whether messages of ours have text, as files have not, and none of them has a name. The first
+/// message of a thread comes along however old it is.
+fn hides_names<'a>(ours: impl Iterator<Item = &'a Reply>, since: u64) -> bool {
+    let mut is_hidden = false;
+    for message in ours {
+        if name_of(message).is_some() {
+            return false;
+        }
+        let is_in_time = seconds(&message.ts).is_some_and(|second| second >= since);
+        is_hidden |= message.metadata.is_null() && !message.text.is_empty() && is_in_time;
+    }
+    is_hidden
 }
 
 #[cfg(test)]
@@ -141,8 +230,8 @@ mod tests {
             metadata: metadata.clone(),
             ..Reply::default()
         };
-        assert!(is_named(&message("9.1", Some("UBOT"), "x", &name), "t/0/0/0"));
-        assert!(!is_named(&message("9.1", Some("UBOT"), "x", &name), "t/0/0/1"));
+        assert_eq!(name_of(&message("9.1", Some("UBOT"), "x", &name)), Some("t/0/0/0"));
+        assert_eq!(name_of(&message("9.1", Some("UBOT"), "x", &Value::Null)), None);
         let table = [
             (message("9.1", Some("UBOT"), "x", &Value::Null), true),
             (message("9.1", Some("UBOT"), "x", &name), false),
@@ -152,8 +241,11 @@ mod tests {
             (message("9.1", None, "x", &Value::Null), false),
         ];
         for (message, expected) in table {
-            assert_eq!(is_ours(&message, Some("UBOT")) && hides_its_name(&message, 5), expected, "{message:?}");
+            let ours = [&message].into_iter().filter(|message| is_ours(message, Some("UBOT")));
+            assert_eq!(hides_names(ours, 5), expected, "{message:?}");
         }
+        let both = [message("9.1", Some("UBOT"), "x", &Value::Null), message("9.2", Some("UBOT"), "x", &name)];
+        assert!(!hides_names(both.iter(), 5), "one name that is shown is enough");
         assert!(is_ours(&message("9.1", Some("UOTHER"), "x", &Value::Null), None));
     }
 }

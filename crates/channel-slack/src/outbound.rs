@@ -14,6 +14,7 @@ use crate::api::{Api, Done};
 use crate::attempts::Attempt;
 use crate::blocks::{SECTION_LIMIT, in_words, with_buttons};
 use crate::channel::SlackChannel;
+use crate::doubt::Step;
 use crate::error::CallError;
 use crate::place::Place;
 use crate::text::escaped;
@@ -50,8 +51,16 @@ impl SlackChannel {
     async fn send_steps(&self, part: &OutboundPart, place: &Place, key: &str) -> Result<Option<String>, CallError> {
         let mut attempt = self.attempts.of(key);
         let media = if part.index == 0 { part.message.media.as_slice() } else { &[] };
+        let texts = texts(part);
+        let mut last = None;
+        if part.in_doubt {
+            let steps = steps(key, media, texts.len());
+            let (done, found) = self.steps_done(place, part, &steps, attempt.done).await?;
+            (attempt, last) = (Attempt { done, is_open: false }, found);
+            self.attempts.remember(key, attempt);
+        }
         for (number, file) in media.iter().enumerate().skip(attempt.done) {
-            let name = format!("{key}/file/{number}");
+            let name = file_name(key, number);
             if let Some(text) = self.send_media(place, file).await? {
                 let content = SlackMessageContent::new().with_text(text);
                 self.post_once(place, content, &name, key, &mut attempt).await?;
@@ -59,9 +68,8 @@ impl SlackChannel {
             attempt = Attempt { done: attempt.done + 1, is_open: false };
             self.attempts.remember(key, attempt);
         }
-        let mut last = None;
-        for (number, content) in texts(part).into_iter().enumerate().skip(attempt.done.saturating_sub(media.len())) {
-            let name = format!("{key}/{number}");
+        for (number, content) in texts.into_iter().enumerate().skip(attempt.done.saturating_sub(media.len())) {
+            let name = text_name(key, number);
             let draft = match part.message.completes.as_ref().filter(|_| part.index == 0 && number == 0) {
                 Some(stream) => self.drafts.claim(stream).await,
                 None => None,
@@ -163,6 +171,23 @@ fn texts(part: &OutboundPart) -> Vec<SlackMessageContent> {
     }
     let text = if has_text { format!("{}\n{choices}", part.text) } else { choices };
     vec![content(&text).with_blocks(with_buttons(&part.text, rows))]
+}
+
+fn file_name(key: &str, number: usize) -> String {
+    format!("{key}/file/{number}")
+}
+
+fn text_name(key: &str, number: usize) -> String {
+    format!("{key}/{number}")
+}
+
+/// The messages that a part is made of. Files that are addresses go as text.
+fn steps(key: &str, media: &[MediaRef], texts: usize) -> Vec<Step> {
+    let files = media.iter().enumerate().map(|(number, file)| {
+        let is_file = address_of(file).is_none();
+        Step { name: file_name(key, number), is_file }
+    });
+    files.chain((0..texts).map(|number| Step { name: text_name(key, number), is_file: false })).collect()
 }
 
 /// Whether a refusal means the file alone, so that the rest of the message can go.

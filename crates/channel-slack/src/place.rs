@@ -99,10 +99,11 @@ struct Page {
     response_metadata: Cursor,
 }
 
+/// Where the next page of a list begins; empty at its end.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Cursor {
-    next_cursor: String,
+pub(crate) struct Cursor {
+    pub(crate) next_cursor: String,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use crate::channel::SlackChannel;
 use crate::error::CallError;
 use crate::inbound::{Candidate, Identity};
+use crate::place::Cursor;
 use crate::text::{head, readable};
 
 /// How many threads are remembered as told about.
@@ -44,6 +45,8 @@ impl ToldThreads {
 pub(crate) struct Replies {
     #[serde(default)]
     pub(crate) messages: Vec<Reply>,
+    #[serde(default)]
+    pub(crate) response_metadata: Cursor,
 }
 
 /// One message of a thread, or of a channel.

@@ -23,9 +23,9 @@ fn with_everything(inbound: &InboundMessage, file: &str) -> OutboundPart {
 async fn what_was_sent_before_a_crash_appears_once() {
     let running = Running::start(json!({})).await;
     running.fake.push(Incoming::to(ROOM, &ann(), "a question"));
-    let threaded = running.assistant.message(1).await;
+    let threaded = running.assistant.message(1).await.unwrap();
     running.fake.push(Incoming::direct(&ann(), "hello"));
-    let direct = running.assistant.message(2).await;
+    let direct = running.assistant.message(2).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("plot.png");
     std::fs::write(&file, "PNG").unwrap();
