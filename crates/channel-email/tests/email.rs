@@ -1,12 +1,6 @@
 //! The channel on real sockets: against servers that can be told to fail, and against real ones.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::print_stderr,
-    reason = "tests stop at the first surprise"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "tests stop at the first surprise")]
 
 #[path = "email/conformance.rs"]
 mod conformance;
