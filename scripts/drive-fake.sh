@@ -10,6 +10,7 @@ modules=$2
 shift 2
 cd "$(dirname "$0")/.."
 CARGO=${CARGO:-cargo}
+export PYTHONDONTWRITEBYTECODE=1
 venv=.cache/$(echo "$example" | tr _ -)-venv
 if [ ! -x "$venv/bin/python" ]; then
     python3 -m venv "$venv"
