@@ -3,25 +3,23 @@
 //! Decision: an answer is judged once, here, into a [`CallError`]; nothing is retried. Redirects are
 //! not followed, and every error text is scrubbed of the token.
 
-use std::error::Error as _;
 use std::fmt;
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use nanobot_channel::ChannelError;
+use nanobot_channel_kit::http::{self, Failure};
 use reqwest::multipart::Form;
-use reqwest::{Client, NoProxy, Proxy, RequestBuilder, Response, StatusCode, Url, redirect};
+use reqwest::{Client, Proxy, RequestBuilder, Response, StatusCode, Url};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::config::wrong;
 use crate::error::CallError;
 use crate::limits::Limits;
 use crate::route::Route;
 use crate::{DiscordConfig, Secret};
 
-const CONNECT: Duration = Duration::from_secs(10);
 /// What a file may take longer than another request.
 const FILE_TIME: Duration = Duration::from_secs(90);
 /// How long a request waits here for its allowance.
@@ -65,10 +63,7 @@ impl fmt::Debug for Api {
 impl Api {
     /// A server by its configuration; opens nothing.
     pub(crate) fn new(config: &DiscordConfig, shared_proxy: Option<&str>) -> Result<Self, ChannelError> {
-        let base = Url::parse(config.api_base.trim().trim_end_matches('/'))
-            .ok()
-            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
-            .ok_or_else(|| wrong("apiBase", "is no address; write one like https://discord.com/api/v10"))?;
+        let base = http::api_base(&config.api_base, "https://discord.com/api/v10")?;
         Ok(Self {
             token: config.token.clone(),
             base,
@@ -144,18 +139,12 @@ impl Api {
         let address = Url::parse(address).ok().filter(|address| self.keeps_files(address));
         let address = address.ok_or_else(|| refused(400, "its address is none of Discord's"))?;
         let request = self.client()?.get(address).timeout(self.timeout + FILE_TIME);
-        let mut response = request.send().await.map_err(|error| self.failure(error))?;
+        let response = request.send().await.map_err(|error| self.failure(error))?;
         if !response.status().is_success() {
             return Err(refused(response.status().as_u16(), "the file cannot be fetched"));
         }
-        let mut bytes = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| self.failure(error))? {
-            if (bytes.len() + chunk.len()) as u64 > limit {
-                return Err(refused(413, "the file is larger than allowed"));
-            }
-            bytes.extend_from_slice(&chunk);
-        }
-        Ok(bytes)
+        let bytes = http::body_within(response, limit).await.map_err(|error| self.failure(error))?;
+        bytes.ok_or_else(|| refused(413, "the file is larger than allowed"))
     }
 
     fn keeps_files(&self, address: &Url) -> bool {
@@ -171,50 +160,32 @@ impl Api {
 
     fn client(&self) -> Result<&Client, CallError> {
         let build = || {
-            provide_cryptography();
-            let builder = Client::builder()
-                .user_agent(USER_AGENT)
-                .connect_timeout(CONNECT)
-                .tcp_nodelay(true)
-                // One connection for all would let a dead one stop everything, and the gateway
-                // begins as HTTP/1.1.
-                .http1_only()
-                .redirect(redirect::Policy::none());
-            let builder = match &self.proxy {
-                Some(proxy) => builder.proxy(proxy.clone()),
-                None => builder,
-            };
-            builder.build().map_err(|error| self.scrub(&chain(&error)))
+            let builder = http::client(self.proxy.as_ref());
+            builder.user_agent(USER_AGENT).build().map_err(|error| self.scrub(&Failure::from(error).text))
         };
         self.client.get_or_init(build).as_ref().map_err(|why| CallError::Setup(why.clone()))
     }
 
     pub(crate) fn failure(&self, error: reqwest::Error) -> CallError {
-        let error = error.without_url();
-        let text = self.scrub(&chain(&error));
-        if error.is_connect() || error.is_builder() {
-            CallError::Unreachable(text)
-        } else {
-            CallError::Interrupted(text)
-        }
+        let Failure { text, may_have_arrived } = error.into();
+        let text = self.scrub(&text);
+        if may_have_arrived { CallError::Interrupted(text) } else { CallError::Unreachable(text) }
     }
 
+    /// `text` without the token, nor the last part of it, which is its signature.
     pub(crate) fn scrub(&self, text: &str) -> String {
-        self.token.scrub(text)
+        self.token.scrub_with(text, |token| token.rsplit_once('.').map(|(_, signature)| signature))
     }
 }
 
 fn proxy(config: &DiscordConfig, shared: Option<&str>) -> Result<Option<Proxy>, ChannelError> {
     let own = config.proxy.as_ref().map(Secret::expose).filter(|proxy| !proxy.is_empty());
-    let shared = shared.map(str::trim).filter(|proxy| !proxy.is_empty());
-    let unusable =
-        |_| wrong("proxy", "is no address of a proxy; write one like http://host:3128 or socks5://host:1080");
-    let Some(mut proxy) = own.or(shared).map(Proxy::all).transpose().map_err(unusable)? else { return Ok(None) };
+    let Some(mut proxy) = http::proxy(own, shared)? else { return Ok(None) };
     if let Some(name) = config.proxy_username.as_deref().filter(|_| own.is_some()) {
         let password = config.proxy_password.as_ref().map(Secret::expose).unwrap_or_default();
         proxy = proxy.basic_auth(name, password);
     }
-    Ok(Some(proxy.no_proxy(NoProxy::from_env())))
+    Ok(Some(proxy))
 }
 
 /// What Discord says with a refusal.
@@ -241,24 +212,4 @@ impl Refusal {
 
 fn seconds(number: Option<f64>) -> Option<Duration> {
     number.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-}
-
-/// An error and what caused it.
-fn chain(error: &reqwest::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text = format!("{text}: {error}");
-        source = error.source();
-    }
-    text
-}
-
-/// TLS needs a provider for the whole process. Programs install one first thing; an embedder may
-/// not have.
-fn provide_cryptography() {
-    let missing = rustls::crypto::CryptoProvider::get_default().is_none();
-    if missing && rustls::crypto::ring::default_provider().install_default().is_err() {
-        tracing::debug!("another thread has installed a cryptography provider");
-    }
 }

@@ -4,17 +4,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use nanobot_channel::{
-    CancellationToken, Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryContext, DeliveryGuarantee,
-    Dialect, Drafts, Measure, OutboundKind, OutboundMessage, OutboundPart, Probe, Sent, TaskTracker, TextStyle,
-    TurnEnds, Typing, async_trait,
+    Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryContext, DeliveryGuarantee, Dialect, Drafts,
+    Measure, OutboundKind, OutboundMessage, OutboundPart, Probe, Sent, TextStyle, TurnEnds, Typing, async_trait,
 };
+use nanobot_channel_kit::{Background, DraftBoard};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serenity::model::id::MessageId as DiscordMessage;
 
 use crate::DiscordConfig;
 use crate::api::{Api, Body};
 use crate::cursor::Cursor;
-use crate::draft::{DraftBoard, DraftWriter};
+use crate::draft::Draft;
 use crate::error::CallError;
 use crate::place::Place;
 use crate::reaction::Reactions;
@@ -38,17 +39,10 @@ pub struct DiscordChannel {
     pub(crate) config: Arc<DiscordConfig>,
     pub(crate) api: Arc<Api>,
     pub(crate) threads: Arc<Threads>,
-    pub(crate) drafts: Arc<DraftBoard>,
+    pub(crate) drafts: Arc<DraftBoard<DiscordMessage>>,
     pub(crate) reactions: Arc<Reactions>,
     cursor: Arc<Mutex<Cursor>>,
-    background: Arc<Mutex<Option<Background>>>,
-}
-
-/// Where work beside the gateway is done while the channel runs.
-#[derive(Clone, Debug)]
-struct Background {
-    tasks: TaskTracker,
-    cancel: CancellationToken,
+    background: Arc<Background>,
 }
 
 impl DiscordChannel {
@@ -64,7 +58,7 @@ impl DiscordChannel {
             config: Arc::new(config),
             api,
             threads: Arc::default(),
-            drafts: Arc::default(),
+            drafts: Arc::new(DraftBoard::new(Measure::CodePoints, TEXT_LIMIT)),
             reactions: Arc::default(),
             cursor: Arc::default(),
             background: Arc::default(),
@@ -78,18 +72,7 @@ impl DiscordChannel {
 
     /// Does something beside the gateway, while the channel runs. Otherwise it is not done.
     pub(crate) fn in_background(&self, work: impl Future<Output = ()> + Send + 'static) {
-        let background = self.background.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(Background { tasks, cancel }) = background {
-            tasks.spawn(async move { cancel.run_until_cancelled(work).await });
-        }
-    }
-
-    fn set_background(&self, background: Option<Background>) {
-        *self.background.lock().unwrap_or_else(PoisonError::into_inner) = background;
-    }
-
-    fn is_running(&self) -> bool {
-        self.background.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.background.spawn(work);
     }
 }
 
@@ -100,11 +83,7 @@ impl Channel for DiscordChannel {
     }
 
     async fn run(&self, context: ChannelContext) -> Result<(), ChannelError> {
-        let background = Background { tasks: context.tasks.clone(), cancel: context.cancel.clone() };
-        self.set_background(Some(background));
-        let outcome = context.cancel.run_until_cancelled(Box::pin(self.receive(&context))).await;
-        self.set_background(None);
-        outcome.unwrap_or(Ok(()))
+        self.background.during(&context, self.receive(&context)).await
     }
 
     async fn send(&self, part: &OutboundPart) -> Result<Sent, ChannelError> {
@@ -149,11 +128,12 @@ impl Drafts for DiscordChannel {
         if self.config.reply_to_message {
             place = place.quoting(&delta.delivery);
         }
-        if !self.is_running() {
+        if !self.background.is_open() {
             return Ok(());
         }
         if let Some(slot) = self.drafts.append(stream, &delta.content) {
-            self.in_background(DraftWriter { channel: self.clone(), place, slot }.run());
+            let draft = Draft { channel: self.clone(), place };
+            self.in_background(slot.run(draft, self.config.edit_interval()));
         }
         Ok(())
     }

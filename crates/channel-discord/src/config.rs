@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-use nanobot_channel::{ChannelError, Map, Value};
+use nanobot_channel::{ChannelError, Value};
+use nanobot_channel_kit::{read_section, wrong};
 use serde::Deserialize;
 
 use crate::Secret;
@@ -121,16 +122,7 @@ impl DiscordConfig {
     /// # Errors
     /// [`ChannelError::Config`] naming the key.
     pub fn from_section(section: &Value) -> Result<Self, ChannelError> {
-        let keys: Map = match section {
-            Value::Null => Map::new(),
-            Value::Object(keys) => {
-                let spoken = keys.iter().filter(|(_, value)| !value.is_null());
-                spoken.map(|(key, value)| (camel_case(key), value.clone())).collect()
-            }
-            _ => return Err(wrong("", "has to be an object")),
-        };
-        let config: Self = serde_json::from_value(Value::Object(keys.clone())).map_err(|error| blame(keys, &error))?;
-        config.validated()
+        read_section::<Self>(section, expected)?.validated()
     }
 
     fn validated(self) -> Result<Self, ChannelError> {
@@ -165,46 +157,7 @@ impl DiscordConfig {
     }
 }
 
-/// An error about one key.
-pub(crate) fn wrong(key: &str, message: &str) -> ChannelError {
-    ChannelError::Config { key: key.to_owned(), message: message.to_owned() }
-}
-
-fn camel_case(key: &str) -> String {
-    let mut camel = String::new();
-    let mut starts_word = false;
-    for letter in key.chars() {
-        if letter == '_' {
-            starts_word = !camel.is_empty();
-        } else if std::mem::take(&mut starts_word) {
-            camel.extend(letter.to_uppercase());
-        } else {
-            camel.push(letter);
-        }
-    }
-    camel
-}
-
-/// Finds the key that does not read. The value stays out of the text: it may be a secret.
-fn blame(keys: Map, error: &serde_json::Error) -> ChannelError {
-    let reads = |key: &str, value: Value| {
-        serde_json::from_value::<DiscordConfig>(Value::Object(Map::from_iter([(key.to_owned(), value)]))).is_ok()
-    };
-    for (key, value) in keys {
-        let kind = match &value {
-            Value::String(_) => "a text",
-            Value::Number(_) => "a number",
-            Value::Bool(_) => "true or false",
-            Value::Array(_) => "a list",
-            Value::Object(_) | Value::Null => "an object",
-        };
-        if !reads(&key, value) {
-            return wrong(&key, &format!("holds {kind} that cannot be used here; {}", expected(&key)));
-        }
-    }
-    wrong("", &format!("cannot be read at column {}", error.column()))
-}
-
+/// What to write under a key.
 fn expected(key: &str) -> &'static str {
     match key {
         "enabled" | "allowBots" | "replyToMessage" | "streaming" | "slashCommands" => "write true or false",

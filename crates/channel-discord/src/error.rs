@@ -64,10 +64,7 @@ impl CallError {
 
     /// The same for a call that does no harm when it is made twice.
     pub(crate) fn repeatable(self) -> ChannelError {
-        match self.into() {
-            ChannelError::Ambiguous(why) => ChannelError::Unavailable(why),
-            other => other,
-        }
+        nanobot_channel_kit::repeatable(self.into())
     }
 }
 

@@ -4,6 +4,7 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::Duration;
 
 use nanobot_channel::{ChannelContext, ChannelError};
+use nanobot_channel_kit::wrong;
 use serde::Deserialize;
 use serenity::model::application::Interaction;
 use serenity::model::channel::Message;
@@ -12,7 +13,6 @@ use tokio::time::Instant;
 
 use crate::api::Body;
 use crate::channel::DiscordChannel;
-use crate::config::wrong;
 use crate::error::CallError;
 use crate::frame::{self, Frame, Hello, Ready, op};
 use crate::route::Route;

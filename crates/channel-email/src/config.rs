@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lettre::message::Mailbox;
-use nanobot_channel::{ChannelError, Map, Value};
+use nanobot_channel::{ChannelError, Value};
+use nanobot_channel_kit::{read_section, wrong};
 use serde::Deserialize;
 
 use crate::Secret;
@@ -163,15 +164,7 @@ impl EmailConfig {
     /// # Errors
     /// [`ChannelError::Config`] naming the key.
     pub fn from_section(section: &Value) -> Result<Self, ChannelError> {
-        let keys: Map = match section {
-            Value::Null => Map::new(),
-            Value::Object(keys) => {
-                keys.iter().filter(|(_, v)| !v.is_null()).map(|(k, v)| (camel_case(k), v.clone())).collect()
-            }
-            _ => return Err(wrong("", "has to be an object")),
-        };
-        let config: Self = serde_json::from_value(Value::Object(keys.clone())).map_err(|error| blame(keys, &error))?;
-        config.validated()
+        read_section::<Self>(section, expected)?.validated()
     }
 
     fn validated(mut self) -> Result<Self, ChannelError> {
@@ -243,39 +236,7 @@ impl EmailConfig {
     }
 }
 
-/// An error about one key.
-pub(crate) fn wrong(key: &str, message: &str) -> ChannelError {
-    ChannelError::Config { key: key.to_owned(), message: message.to_owned() }
-}
-
-fn camel_case(key: &str) -> String {
-    let mut words = key.split('_');
-    let first = words.next().unwrap_or_default().to_owned();
-    words.filter(|word| !word.is_empty()).fold(first, |mut key, word| {
-        let mut letters = word.chars();
-        key.extend(letters.next().map(|letter| letter.to_ascii_uppercase()));
-        key.push_str(letters.as_str());
-        key
-    })
-}
-
-/// Finds the key that does not read. The value stays out of the text: it may be a secret.
-fn blame(keys: Map, error: &serde_json::Error) -> ChannelError {
-    for (key, value) in keys {
-        let kind = match &value {
-            Value::String(_) => "a text",
-            Value::Number(_) => "a number",
-            Value::Bool(_) => "true or false",
-            Value::Array(_) => "a list",
-            Value::Object(_) | Value::Null => "an object",
-        };
-        if serde_json::from_value::<EmailConfig>(Value::Object(Map::from_iter([(key.clone(), value)]))).is_err() {
-            return wrong(&key, &format!("holds {kind} that cannot be used here; {}", expected(&key)));
-        }
-    }
-    wrong("", &format!("cannot be read at column {}", error.column()))
-}
-
+/// What to write under a key.
 fn expected(key: &str) -> &'static str {
     match key {
         "postAction" => "write \"delete\", \"move\" or null",

@@ -62,7 +62,7 @@ impl Mailbox {
     pub(crate) async fn open(config: &Arc<EmailConfig>, trust: &Trust, read_only: bool) -> Result<Self, MailError> {
         let limit = config.request_timeout();
         let client = within(limit, "connecting", connect(config, trust)).await??;
-        let login = client.login(&config.imap_username, config.imap_password.expose());
+        let login = client.login(&config.imap_username, config.imap_password.expose_exact());
         let mut session = within(limit, "logging in", login).await?.map_err(|(error, _)| refused(config, error))?;
         let capabilities = within(limit, "asking for the server's abilities", session.capabilities()).await?;
         let capabilities = capabilities.map_err(imap("asking for the server's abilities"))?;

@@ -70,7 +70,8 @@ async fn open(config: &EmailConfig, trust: &Trust) -> Result<AsyncSmtpConnection
         if config.smtp_use_tls && !config.smtp_use_ssl {
             connection.starttls(tls, &name).await?;
         }
-        let credentials = Credentials::new(config.smtp_username.clone(), config.smtp_password.expose().to_owned());
+        let credentials =
+            Credentials::new(config.smtp_username.clone(), config.smtp_password.expose_exact().to_owned());
         connection.auth(&[Mechanism::Plain, Mechanism::Login], &credentials).await?;
         Ok(connection)
     };

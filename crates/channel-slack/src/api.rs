@@ -5,22 +5,20 @@
 //! every error text is scrubbed of both tokens. Of answers only what is needed is read: Slack adds to
 //! them all the time, and a message that was taken must not look refused for that.
 
-use std::error::Error as _;
 use std::fmt;
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use nanobot_channel::ChannelError;
+use nanobot_channel_kit::http::{self, Failure};
 use reqwest::header::RETRY_AFTER;
-use reqwest::{Client, NoProxy, Proxy, RequestBuilder, Response, StatusCode, Url, redirect};
+use reqwest::{Client, Proxy, RequestBuilder, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::config::wrong;
 use crate::error::CallError;
 use crate::{Secret, SlackConfig};
 
-const CONNECT: Duration = Duration::from_secs(10);
 /// What a file may take longer than another request.
 pub(crate) const FILE_TIME: Duration = Duration::from_secs(90);
 /// How long to wait when Slack says "too many" without saying how long.
@@ -51,20 +49,12 @@ pub(crate) struct Done {}
 impl Api {
     /// The API by its configuration; opens nothing.
     pub(crate) fn new(config: &SlackConfig, shared_proxy: Option<&str>) -> Result<Self, ChannelError> {
-        let base = Url::parse(config.api_base.trim().trim_end_matches('/'))
-            .ok()
-            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
-            .ok_or_else(|| wrong("apiBase", "is no address; write one like https://slack.com/api"))?;
-        let own = config.proxy.as_ref().map(Secret::expose);
-        let proxy = own.or(shared_proxy.map(str::trim)).filter(|proxy| !proxy.is_empty());
-        let unusable =
-            |_| wrong("proxy", "is no address of a proxy; write one like http://host:3128 or socks5://host:1080");
-        let proxy = proxy.map(Proxy::all).transpose().map_err(unusable)?;
+        let base = http::api_base(&config.api_base, "https://slack.com/api")?;
         Ok(Self {
             bot: config.bot_token.clone(),
             app: config.app_token.clone(),
             base,
-            proxy: proxy.map(|proxy| proxy.no_proxy(NoProxy::from_env())),
+            proxy: http::proxy(config.proxy.as_ref().map(Secret::expose), shared_proxy)?,
             timeout: config.request_timeout(),
             client: OnceLock::new(),
         })
@@ -158,31 +148,17 @@ impl Api {
     /// The client, for requests that are none of the Web API's.
     pub(crate) fn client(&self) -> Result<&Client, CallError> {
         let build = || {
-            provide_cryptography();
-            let builder = Client::builder()
-                .connect_timeout(CONNECT)
-                .tcp_nodelay(true)
-                // A WebSocket begins as a request of HTTP/1.1.
-                .http1_only()
-                .redirect(redirect::Policy::none());
-            let builder = match &self.proxy {
-                Some(proxy) => builder.proxy(proxy.clone()),
-                None => builder,
-            };
-            builder.build().map_err(|error| self.scrub(&chain(&error)))
+            let builder = http::client(self.proxy.as_ref());
+            builder.build().map_err(|error| self.scrub(&Failure::from(error).text))
         };
         self.client.get_or_init(build).as_ref().map_err(|why| CallError::Setup(why.clone()))
     }
 
     /// What a failed request means. Addresses stay out of it: some hold tickets.
     pub(crate) fn failure(&self, error: reqwest::Error) -> CallError {
-        let error = error.without_url();
-        let text = self.scrub(&chain(&error));
-        if error.is_connect() || error.is_builder() {
-            CallError::Unreachable(text)
-        } else {
-            CallError::Interrupted(text)
-        }
+        let Failure { text, may_have_arrived } = error.into();
+        let text = self.scrub(&text);
+        if may_have_arrived { CallError::Interrupted(text) } else { CallError::Unreachable(text) }
     }
 }
 
@@ -192,24 +168,4 @@ struct Verdict {
     ok: bool,
     error: Option<String>,
     needed: Option<String>,
-}
-
-/// An error and what caused it.
-fn chain(error: &reqwest::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text = format!("{text}: {error}");
-        source = error.source();
-    }
-    text
-}
-
-/// TLS needs a provider for the whole process. Programs install one first thing; an embedder may
-/// not have.
-fn provide_cryptography() {
-    let missing = rustls::crypto::CryptoProvider::get_default().is_none();
-    if missing && rustls::crypto::ring::default_provider().install_default().is_err() {
-        tracing::debug!("another thread has installed a cryptography provider");
-    }
 }

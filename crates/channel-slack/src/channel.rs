@@ -1,18 +1,20 @@
 //! The channel: what it is made of, and the contract.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use nanobot_channel::{
-    CancellationToken, Channel, ChannelContext, ChannelError, ChannelName, DeliveryGuarantee, Dialect, Drafts, Measure,
-    OutboundKind, OutboundMessage, OutboundPart, Probe, Sent, TaskTracker, TextStyle, TurnEnds, async_trait,
+    Channel, ChannelContext, ChannelError, ChannelName, DeliveryGuarantee, Dialect, Drafts, Measure, OutboundKind,
+    OutboundMessage, OutboundPart, Probe, Sent, TextStyle, TurnEnds, async_trait,
 };
+use nanobot_channel_kit::{Background, DraftBoard};
 use tokio::sync::watch;
 
 use crate::SlackConfig;
 use crate::api::{Api, Done};
 use crate::attempts::Attempts;
-use crate::draft::{DraftBoard, DraftWriter};
+use crate::draft::Draft;
 use crate::error::CallError;
+use crate::outbound::EDIT_LIMIT;
 use crate::place::Directory;
 use crate::reactions::Reactions;
 use crate::seen::Seen;
@@ -32,21 +34,14 @@ pub struct SlackChannel {
     pub(crate) seen: Seen,
     pub(crate) told_threads: ToldThreads,
     pub(crate) directory: Directory,
-    pub(crate) drafts: DraftBoard,
+    pub(crate) drafts: DraftBoard<String>,
     pub(crate) attempts: Attempts,
     pub(crate) reactions: Reactions,
     /// The app's own user, once Slack said who it is.
     pub(crate) bot_user: OnceLock<String>,
     /// Why Slack does not accept the bot's token any more, once it said so to a send.
     pub(crate) refused: watch::Sender<Option<String>>,
-    background: Mutex<Option<Background>>,
-}
-
-/// Where work beside receiving is done while the channel runs.
-#[derive(Clone, Debug)]
-struct Background {
-    tasks: TaskTracker,
-    cancel: CancellationToken,
+    background: Background,
 }
 
 impl SlackChannel {
@@ -64,21 +59,18 @@ impl SlackChannel {
             seen: Seen::default(),
             told_threads: ToldThreads::default(),
             directory: Directory::default(),
-            drafts: DraftBoard::default(),
+            drafts: DraftBoard::new(Measure::CodePoints, EDIT_LIMIT),
             attempts: Attempts::default(),
             reactions: Reactions::default(),
             bot_user: OnceLock::new(),
             refused: watch::Sender::default(),
-            background: Mutex::default(),
+            background: Background::default(),
         })
     }
 
     /// Does something beside receiving, while the channel runs. Otherwise it is not done.
     pub(crate) fn in_background(&self, work: impl Future<Output = ()> + Send + 'static) {
-        let background = self.background.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(Background { tasks, cancel }) = background {
-            tasks.spawn(async move { cancel.run_until_cancelled(work).await });
-        }
+        self.background.spawn(work);
     }
 
     /// Looks whether the bot's token still works, without waiting for it; receiving ends if not.
@@ -92,14 +84,6 @@ impl SlackChannel {
             }
         });
     }
-
-    fn set_background(&self, background: Option<Background>) {
-        *self.background.lock().unwrap_or_else(PoisonError::into_inner) = background;
-    }
-
-    fn is_running(&self) -> bool {
-        self.background.lock().unwrap_or_else(PoisonError::into_inner).is_some()
-    }
 }
 
 #[async_trait]
@@ -109,12 +93,8 @@ impl Channel for SlackChannel {
     }
 
     async fn run(&self, context: ChannelContext) -> Result<(), ChannelError> {
-        let background = Background { tasks: context.tasks.clone(), cancel: context.cancel.clone() };
-        self.set_background(Some(background));
         self.refused.send_replace(None);
-        let outcome = context.cancel.run_until_cancelled(Box::pin(self.receive(&context))).await;
-        self.set_background(None);
-        outcome.unwrap_or(Ok(()))
+        self.background.during(&context, self.receive(&context)).await
     }
 
     async fn send(&self, part: &OutboundPart) -> Result<Sent, ChannelError> {
@@ -152,13 +132,13 @@ impl Channel for SlackChannel {
 impl Drafts for SlackChannel {
     async fn append(&self, delta: &OutboundMessage) -> Result<(), ChannelError> {
         let OutboundKind::Delta { stream } = &delta.kind else { return Ok(()) };
-        if !self.is_running() {
+        if !self.background.is_open() {
             return Ok(());
         }
         let place = self.place(&delta.chat_id, &delta.delivery).await?;
         if let Some(slot) = self.drafts.append(stream, &delta.content) {
-            let (api, interval) = (Arc::clone(&self.api), self.config.edit_interval());
-            self.in_background(DraftWriter { api, place, interval, slot }.run());
+            let draft = Draft { api: Arc::clone(&self.api), place };
+            self.in_background(slot.run(draft, self.config.edit_interval()));
         }
         Ok(())
     }

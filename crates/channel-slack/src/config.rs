@@ -7,7 +7,8 @@
 
 use std::time::Duration;
 
-use nanobot_channel::{ChannelError, Map, Value};
+use nanobot_channel::{ChannelError, Value};
+use nanobot_channel_kit::{read_section, wrong};
 use serde::Deserialize;
 
 use crate::Secret;
@@ -26,38 +27,28 @@ pub struct SlackConfig {
     /// How events come. Socket Mode is the only way.
     pub mode: String,
     /// The token of the bot (`xoxb-…`).
-    #[serde(alias = "bot_token")]
     pub bot_token: Secret,
     /// The token of the app (`xapp-…`), with the scope `connections:write`.
-    #[serde(alias = "app_token")]
     pub app_token: Secret,
     /// An HTTP or SOCKS5 proxy for this channel alone, before the one that all clients use.
     pub proxy: Option<Secret>,
     /// The Web API, up to the slash before the method.
-    #[serde(alias = "api_base")]
     pub api_base: String,
     /// Whether an answer in a channel begins a thread under the message.
-    #[serde(alias = "reply_in_thread")]
     pub reply_in_thread: bool,
     /// The reaction that a message carries while it is worked on, without colons; empty for none.
-    #[serde(alias = "react_emoji")]
     pub react_emoji: String,
     /// The reaction that takes its place at the end of the turn; empty for none.
-    #[serde(alias = "done_emoji")]
     pub done_emoji: String,
     /// Whether the first message in a thread that is under way brings along what was said before.
-    #[serde(alias = "include_thread_context")]
     pub include_thread_context: bool,
     /// How many messages of a thread are brought along, at most 200.
-    #[serde(alias = "thread_context_limit")]
     pub thread_context_limit: u32,
     /// Whether text is shown while it is being written.
     pub streaming: bool,
     /// The shortest time between two edits of such a text, in seconds.
-    #[serde(alias = "stream_edit_interval")]
     pub stream_edit_interval: f64,
     /// How long an answer may take, in seconds; files have their own time on top of it.
-    #[serde(alias = "request_timeout")]
     pub request_timeout: f64,
 }
 
@@ -88,15 +79,7 @@ impl SlackConfig {
     /// # Errors
     /// [`ChannelError::Config`] naming the key.
     pub fn from_section(section: &Value) -> Result<Self, ChannelError> {
-        let keys: Map = match section {
-            Value::Null => Map::new(),
-            Value::Object(keys) => {
-                keys.iter().filter(|(_, v)| !v.is_null()).map(|(k, v)| (k.clone(), v.clone())).collect()
-            }
-            _ => return Err(wrong("", "has to be an object")),
-        };
-        let config: Self = serde_json::from_value(Value::Object(keys.clone())).map_err(|error| blame(keys, &error))?;
-        config.validated()
+        read_section::<Self>(section, expected)?.validated()
     }
 
     fn validated(mut self) -> Result<Self, ChannelError> {
@@ -152,34 +135,12 @@ impl SlackConfig {
     }
 }
 
-/// An error about one key.
-pub(crate) fn wrong(key: &str, message: &str) -> ChannelError {
-    ChannelError::Config { key: key.to_owned(), message: message.to_owned() }
-}
-
-/// Finds the key that does not read. The value stays out of the text: it may be a secret.
-fn blame(keys: Map, error: &serde_json::Error) -> ChannelError {
-    for (key, value) in keys {
-        let kind = match &value {
-            Value::String(_) => "a text",
-            Value::Number(_) => "a number",
-            Value::Bool(_) => "true or false",
-            Value::Array(_) => "a list",
-            Value::Object(_) | Value::Null => "an object",
-        };
-        let alone = Value::Object(Map::from_iter([(key.clone(), value)]));
-        if serde_json::from_value::<SlackConfig>(alone).is_err() {
-            return wrong(&key, &format!("holds {kind} that cannot be used here; {}", expected(&key)));
-        }
-    }
-    wrong("", &format!("cannot be read at column {}", error.column()))
-}
-
+/// What to write under a key.
 fn expected(key: &str) -> &'static str {
-    match key.replace('_', "").to_ascii_lowercase().as_str() {
-        "enabled" | "replyinthread" | "includethreadcontext" | "streaming" => "write true or false",
-        "streameditinterval" | "requesttimeout" => "write a number of seconds",
-        "threadcontextlimit" => "write a whole number",
+    match key {
+        "enabled" | "replyInThread" | "includeThreadContext" | "streaming" => "write true or false",
+        "streamEditInterval" | "requestTimeout" => "write a number of seconds",
+        "threadContextLimit" => "write a whole number",
         _ => "write a text in quotes",
     }
 }

@@ -4,14 +4,14 @@
 //! Decision: an answer is judged once, here, into a [`CallError`]; nothing is retried. Redirects are
 //! not followed, because the address holds the token, and every error text is scrubbed of it.
 
-use std::error::Error as _;
 use std::fmt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use nanobot_channel::ChannelError;
-use reqwest::{Client, NoProxy, Proxy, RequestBuilder, Response, StatusCode, Url, redirect};
+use nanobot_channel_kit::http::{self, Failure};
+use reqwest::{Client, Proxy, RequestBuilder, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -19,11 +19,10 @@ use teloxide::payloads::GetUpdates;
 use teloxide::requests::Payload;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::config::{API_BASE, wrong};
+use crate::config::API_BASE;
 use crate::error::CallError;
 use crate::{Secret, TelegramConfig};
 
-const CONNECT: Duration = Duration::from_secs(10);
 /// What a file may take longer than another request.
 const FILE_TIME: Duration = Duration::from_mins(1);
 
@@ -60,21 +59,13 @@ impl fmt::Debug for Api {
 impl Api {
     /// A server by its configuration; opens nothing.
     pub(crate) fn new(config: &TelegramConfig, shared_proxy: Option<&str>) -> Result<Self, ChannelError> {
-        let base = Url::parse(config.api_base.trim().trim_end_matches('/'))
-            .ok()
-            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
-            .ok_or_else(|| wrong("apiBase", "is no address; write one like https://api.telegram.org"))?;
-        let own = config.proxy.as_ref().map(Secret::expose);
-        let proxy = own.or(shared_proxy.map(str::trim)).filter(|proxy| !proxy.is_empty());
-        let unusable =
-            |_| wrong("proxy", "is no address of a proxy; write one like http://host:3128 or socks5://host:1080");
-        let proxy = proxy.map(Proxy::all).transpose().map_err(unusable)?;
+        let base = http::api_base(&config.api_base, "https://api.telegram.org")?;
         let pool_size = usize::try_from(config.connection_pool_size).unwrap_or(1);
         Ok(Self {
             token: config.token.clone(),
             is_official: Url::parse(API_BASE).is_ok_and(|official| official.host() == base.host()),
             base,
-            proxy: proxy.map(|proxy| proxy.no_proxy(NoProxy::from_env())),
+            proxy: http::proxy(config.proxy.as_ref().map(Secret::expose), shared_proxy)?,
             timeout: config.request_timeout(),
             pool_size,
             pool_timeout: config.pool_timeout(),
@@ -131,18 +122,12 @@ impl Api {
         let _place = self.place().await?;
         let place = format!("file/bot{}/{path}", self.token.expose());
         let request = self.clients()?.calls.get(self.address(&place)?).timeout(self.timeout + FILE_TIME);
-        let mut response = request.send().await.map_err(|error| self.failure(error))?;
+        let response = request.send().await.map_err(|error| self.failure(error))?;
         if !response.status().is_success() {
             return Err(refused(response.status().as_u16(), "the file cannot be fetched"));
         }
-        let mut bytes = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| self.failure(error))? {
-            if (bytes.len() + chunk.len()) as u64 > limit {
-                return Err(refused(413, "the file is larger than allowed"));
-            }
-            bytes.extend_from_slice(&chunk);
-        }
-        Ok(bytes)
+        let bytes = http::body_within(response, limit).await.map_err(|error| self.failure(error))?;
+        bytes.ok_or_else(|| refused(413, "the file is larger than allowed"))
     }
 
     /// A place among the requests that are under way.
@@ -184,12 +169,12 @@ impl Api {
     }
 
     fn misunderstood(&self, error: &serde_json::Error) -> CallError {
-        CallError::Misunderstood(self.token.scrub(&error.to_string()))
+        CallError::Misunderstood(self.scrub(&error.to_string()))
     }
 
     fn address(&self, place: &str) -> Result<Url, CallError> {
         let base = self.base.as_str().trim_end_matches('/');
-        Url::parse(&format!("{base}/{place}")).map_err(|error| CallError::Setup(self.token.scrub(&error.to_string())))
+        Url::parse(&format!("{base}/{place}")).map_err(|error| CallError::Setup(self.scrub(&error.to_string())))
     }
 
     fn clients(&self) -> Result<Clients, CallError> {
@@ -202,29 +187,19 @@ impl Api {
     }
 
     fn build(&self, idle: usize) -> Result<Client, CallError> {
-        provide_cryptography();
-        let builder = Client::builder()
-            .connect_timeout(CONNECT)
-            .tcp_nodelay(true)
-            .pool_max_idle_per_host(idle)
-            // One connection for all would let a dead one stop everything.
-            .http1_only()
-            .redirect(redirect::Policy::none());
-        let builder = match &self.proxy {
-            Some(proxy) => builder.proxy(proxy.clone()),
-            None => builder,
-        };
-        builder.build().map_err(|error| CallError::Setup(self.token.scrub(&chain(&error))))
+        let builder = http::client(self.proxy.as_ref()).pool_max_idle_per_host(idle);
+        builder.build().map_err(|error| CallError::Setup(self.scrub(&Failure::from(error).text)))
+    }
+
+    /// `text` without the token, nor the part of it behind the bot's id.
+    fn scrub(&self, text: &str) -> String {
+        self.token.scrub_with(text, |token| token.split_once(':').map(|(_, key)| key))
     }
 
     fn failure(&self, error: reqwest::Error) -> CallError {
-        let error = error.without_url();
-        let text = self.token.scrub(&chain(&error));
-        if error.is_connect() || error.is_builder() {
-            CallError::Unreachable(text)
-        } else {
-            CallError::Interrupted(text)
-        }
+        let Failure { text, may_have_arrived } = error.into();
+        let text = self.scrub(&text);
+        if may_have_arrived { CallError::Interrupted(text) } else { CallError::Unreachable(text) }
     }
 }
 
@@ -264,29 +239,9 @@ impl Answer<'_> {
         let parameters = self.parameters.unwrap_or_default();
         CallError::Refused {
             code: self.error_code.unwrap_or(status),
-            description: api.token.scrub(self.description.as_deref().unwrap_or("the server answered without a reason")),
+            description: api.scrub(self.description.as_deref().unwrap_or("the server answered without a reason")),
             retry_after: parameters.retry_after.map(Duration::from_secs),
             migrated_to: parameters.migrate_to_chat_id,
         }
-    }
-}
-
-/// An error and what caused it.
-fn chain(error: &reqwest::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text = format!("{text}: {error}");
-        source = error.source();
-    }
-    text
-}
-
-/// TLS needs a provider for the whole process. Programs install one first thing; an embedder may
-/// not have.
-fn provide_cryptography() {
-    let missing = rustls::crypto::CryptoProvider::get_default().is_none();
-    if missing && rustls::crypto::ring::default_provider().install_default().is_err() {
-        tracing::debug!("another thread has installed a cryptography provider");
     }
 }

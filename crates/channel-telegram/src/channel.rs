@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use nanobot_channel::{
-    CancellationToken, Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryContext, DeliveryGuarantee,
-    Dialect, Drafts, Measure, MessageId, OutboundKind, OutboundMessage, OutboundPart, Probe, Sent, TaskTracker,
-    TextStyle, TurnEnds, Typing, async_trait,
+    Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryContext, DeliveryGuarantee, Dialect, Drafts,
+    Measure, MessageId, OutboundKind, OutboundMessage, OutboundPart, Probe, Sent, TextStyle, TurnEnds, Typing,
+    async_trait,
 };
+use nanobot_channel_kit::{Background, DraftBoard};
 use serde::de::IgnoredAny;
 use teloxide::payloads::{SendChatAction, SetMessageReaction, SetMessageReactionSetters as _};
 use teloxide::types::{ChatAction, MessageId as TelegramMessage, ReactionType};
@@ -17,7 +18,7 @@ use teloxide::types::{ChatAction, MessageId as TelegramMessage, ReactionType};
 use crate::TelegramConfig;
 use crate::api::Api;
 use crate::attempts::Attempts;
-use crate::draft::{DraftBoard, DraftWriter};
+use crate::draft::Draft;
 use crate::error::CallError;
 use crate::place::Place;
 
@@ -39,17 +40,10 @@ pub struct TelegramChannel {
     /// The first update that is not dealt with; 0 before the first. Kept over restarts of the run,
     /// so that files are not fetched twice.
     pub(crate) offset: AtomicI32,
-    pub(crate) drafts: DraftBoard,
+    pub(crate) drafts: DraftBoard<TelegramMessage>,
     pub(crate) attempts: Attempts,
     told: Mutex<BTreeSet<i64>>,
-    background: Mutex<Option<Background>>,
-}
-
-/// Where work beside the polls is done while the channel runs.
-#[derive(Clone, Debug)]
-struct Background {
-    tasks: TaskTracker,
-    cancel: CancellationToken,
+    background: Background,
 }
 
 impl TelegramChannel {
@@ -65,10 +59,10 @@ impl TelegramChannel {
             config,
             api,
             offset: AtomicI32::new(0),
-            drafts: DraftBoard::default(),
+            drafts: DraftBoard::new(Measure::Utf16, TEXT_LIMIT),
             attempts: Attempts::default(),
             told: Mutex::default(),
-            background: Mutex::default(),
+            background: Background::default(),
         })
     }
 
@@ -94,18 +88,7 @@ impl TelegramChannel {
 
     /// Does something beside the polls, while the channel runs. Otherwise it is not done.
     pub(crate) fn in_background(&self, work: impl Future<Output = ()> + Send + 'static) {
-        let background = self.background.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(Background { tasks, cancel }) = background {
-            tasks.spawn(async move { cancel.run_until_cancelled(work).await });
-        }
-    }
-
-    fn set_background(&self, background: Option<Background>) {
-        *self.background.lock().unwrap_or_else(PoisonError::into_inner) = background;
-    }
-
-    fn is_running(&self) -> bool {
-        self.background.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.background.spawn(work);
     }
 }
 
@@ -116,11 +99,7 @@ impl Channel for TelegramChannel {
     }
 
     async fn run(&self, context: ChannelContext) -> Result<(), ChannelError> {
-        let background = Background { tasks: context.tasks.clone(), cancel: context.cancel.clone() };
-        self.set_background(Some(background));
-        let outcome = context.cancel.run_until_cancelled(Box::pin(self.receive(&context))).await;
-        self.set_background(None);
-        outcome.unwrap_or(Ok(()))
+        self.background.during(&context, self.receive(&context)).await
     }
 
     async fn send(&self, part: &OutboundPart) -> Result<Sent, ChannelError> {
@@ -176,12 +155,13 @@ impl Drafts for TelegramChannel {
         if self.config.reply_to_message {
             place = place.quoting(&delta.delivery);
         }
-        if !self.is_running() {
+        if !self.background.is_open() {
             return Ok(());
         }
         if let Some(slot) = self.drafts.append(stream, &delta.content) {
-            let (api, interval) = (Arc::clone(&self.api), self.config.edit_interval());
-            self.in_background(DraftWriter { api, place, interval, slot }.run());
+            let draft = Draft { api: Arc::clone(&self.api), place };
+            let interval = draft.interval(self.config.edit_interval());
+            self.in_background(slot.run(draft, interval));
         }
         Ok(())
     }

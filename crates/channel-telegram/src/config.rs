@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-use nanobot_channel::{ChannelError, Map, Value};
+use nanobot_channel::{ChannelError, Value};
+use nanobot_channel_kit::{read_section, wrong};
 use serde::Deserialize;
 
 use crate::Secret;
@@ -42,51 +43,36 @@ pub struct TelegramConfig {
     /// An HTTP or SOCKS5 proxy for this channel alone, before the one that all clients use.
     pub proxy: Option<Secret>,
     /// The Bot API server, without `/bot<token>`.
-    #[serde(alias = "api_base")]
     pub api_base: String,
     /// Whether replies quote the message they answer.
-    #[serde(alias = "reply_to_message")]
     pub reply_to_message: bool,
     /// The reaction that a message carries while it is worked on; none when empty.
-    #[serde(alias = "react_emoji")]
     pub react_emoji: String,
     /// Whether choices are buttons below a message rather than words in it.
-    #[serde(alias = "inline_keyboards")]
     pub inline_keyboards: bool,
     /// Whether text is shown while it is being written.
     pub streaming: bool,
     /// The shortest time between two edits of such a text in a private chat, in seconds.
-    #[serde(alias = "stream_edit_interval")]
     pub stream_edit_interval: f64,
     /// How long the server keeps a poll open when there is no news, in seconds, at most 50.
-    #[serde(alias = "poll_timeout")]
     pub poll_timeout: u32,
     /// How long an answer may take, in seconds; polls have their own time on top of it.
-    #[serde(alias = "request_timeout")]
     pub request_timeout: f64,
     /// The most requests under way at a time, polls aside.
-    #[serde(alias = "connection_pool_size")]
     pub connection_pool_size: u32,
     /// How long a request waits for its place among them, in seconds.
-    #[serde(alias = "pool_timeout")]
     pub pool_timeout: f64,
     /// The `https` address that Telegram posts updates to.
-    #[serde(alias = "webhook_url")]
     pub webhook_url: String,
     /// The address of this machine where they are taken in, behind whatever ends TLS.
-    #[serde(alias = "webhook_listen_host")]
     pub webhook_listen_host: String,
     /// The port there.
-    #[serde(alias = "webhook_listen_port")]
     pub webhook_listen_port: u16,
     /// The path there.
-    #[serde(alias = "webhook_path")]
     pub webhook_path: String,
     /// What Telegram shows with every post, so that others are told apart from it.
-    #[serde(alias = "webhook_secret_token")]
     pub webhook_secret_token: Secret,
     /// The most posts under way at a time.
-    #[serde(alias = "webhook_max_connections")]
     pub webhook_max_connections: u8,
 }
 
@@ -123,15 +109,7 @@ impl TelegramConfig {
     /// # Errors
     /// [`ChannelError::Config`] naming the key.
     pub fn from_section(section: &Value) -> Result<Self, ChannelError> {
-        let keys: Map = match section {
-            Value::Null => Map::new(),
-            Value::Object(keys) => {
-                keys.iter().filter(|(_, v)| !v.is_null()).map(|(k, v)| (k.clone(), v.clone())).collect()
-            }
-            _ => return Err(wrong("", "has to be an object")),
-        };
-        let config: Self = serde_json::from_value(Value::Object(keys.clone())).map_err(|error| blame(keys, &error))?;
-        config.validated()
+        read_section::<Self>(section, expected)?.validated()
     }
 
     fn validated(self) -> Result<Self, ChannelError> {
@@ -200,31 +178,7 @@ impl TelegramConfig {
     }
 }
 
-/// An error about one key.
-pub(crate) fn wrong(key: &str, message: &str) -> ChannelError {
-    ChannelError::Config { key: key.to_owned(), message: message.to_owned() }
-}
-
-/// Finds the key that does not read. The value stays out of the text: it may be a secret.
-fn blame(keys: Map, error: &serde_json::Error) -> ChannelError {
-    let reads = |key: &str, value: Value| {
-        serde_json::from_value::<TelegramConfig>(Value::Object(Map::from_iter([(key.to_owned(), value)]))).is_ok()
-    };
-    for (key, value) in keys {
-        let kind = match &value {
-            Value::String(_) => "a text",
-            Value::Number(_) => "a number",
-            Value::Bool(_) => "true or false",
-            Value::Array(_) => "a list",
-            Value::Object(_) | Value::Null => "an object",
-        };
-        if !reads(&key, value) {
-            return wrong(&key, &format!("holds {kind} that cannot be used here; {}", expected(&key)));
-        }
-    }
-    wrong("", &format!("cannot be read at column {}", error.column()))
-}
-
+/// What to write under a key.
 fn expected(key: &str) -> &'static str {
     match key {
         "enabled" | "replyToMessage" | "streaming" | "inlineKeyboards" => "write true or false",

@@ -31,11 +31,10 @@ mod poll;
 mod press;
 mod receive;
 mod salvage;
-mod secret;
 mod upload;
 mod webhook;
 
 pub use channel::TelegramChannel;
 pub use config::TelegramConfig;
 pub use factory::TelegramFactory;
-pub use secret::Secret;
+pub use nanobot_channel_kit::Secret;

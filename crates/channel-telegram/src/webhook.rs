@@ -16,6 +16,7 @@ use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode};
 use nanobot_channel::{CancellationToken, ChannelContext, ChannelError};
+use nanobot_channel_kit::wrong;
 use reqwest::Url;
 use serde::de::IgnoredAny;
 use teloxide::payloads::{SetWebhook, SetWebhookSetters as _};
@@ -27,7 +28,6 @@ use crate::Secret;
 use crate::address::BotIdentity;
 use crate::album::Joined;
 use crate::channel::TelegramChannel;
-use crate::config::wrong;
 use crate::error::CallError;
 use crate::receive::{ALBUM_TIME, Next, Received};
 

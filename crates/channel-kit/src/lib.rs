@@ -1,0 +1,30 @@
+//! What channels of several platforms share: secrets, drafts by editing, reading a section.
+//!
+//! Decision: beside the contract, not in it. A channel needs [`nanobot_channel`] alone; this is for
+//! whoever writes one for a platform that is like most others: a token, a section of keys, an API
+//! over HTTP, messages that can be edited. Each part stands for itself, and none of them knows a
+//! platform:
+//!
+//! - [`Secret`]: a token or a password that no log and no error shows.
+//! - [`read_section`] and [`wrong`]: settings out of a section, and what to say about a key.
+//! - [`Background`]: work beside receiving that ends with it.
+//! - [`DraftBoard`] and [`DraftPlace`]: text that is shown while it grows, in one message that is
+//!   edited until the reply takes it over.
+//! - [`http`]: the client for an API that holds a token, and what its failures mean to a send.
+//! - [`repeatable`]: the error of a call that does no harm when it is made twice.
+//!
+//! What it does not do: judge what a platform answers, limit how often it is asked, and anything
+//! about who may talk.
+
+mod background;
+mod draft;
+mod error;
+pub mod http;
+mod secret;
+mod section;
+
+pub use background::Background;
+pub use draft::{DraftBoard, DraftPlace, DraftSlot};
+pub use error::repeatable;
+pub use secret::Secret;
+pub use section::{read_section, wrong};

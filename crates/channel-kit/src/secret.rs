@@ -1,0 +1,111 @@
+//! A text that must not be seen.
+
+use std::fmt;
+
+use serde::Deserialize;
+
+/// What takes the place of a secret.
+const HIDDEN: &str = "<secret>";
+
+/// A secret text: a token, a password, or an address that may hold one. Never shown, never
+/// serialised.
+#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Wraps a text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text without the blanks around it, which come along when a token is copied. Only for
+    /// where it has to be used.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        self.0.trim()
+    }
+
+    /// The text with the blanks around it, which may be part of a password. Only for where it has to
+    /// be used.
+    #[must_use]
+    pub fn expose_exact(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether this is it, found out in a time that says nothing about how much of it is right.
+    /// Nothing is the empty secret.
+    #[must_use]
+    pub fn is(&self, shown: &[u8]) -> bool {
+        let own = self.expose().as_bytes();
+        let mut difference = u8::from(own.len() != shown.len() || own.is_empty());
+        for (own, shown) in own.iter().zip(shown) {
+            difference |= std::hint::black_box(own ^ shown);
+        }
+        difference == 0
+    }
+
+    /// `text` without the secret: servers repeat what they were sent.
+    #[must_use]
+    pub fn scrub(&self, text: &str) -> String {
+        hide(text, self.expose())
+    }
+
+    /// `text` without the secret, nor the part of it that `part` finds: some tokens consist of a name
+    /// that everybody may know and of a key.
+    #[must_use]
+    pub fn scrub_with(&self, text: &str, part: impl FnOnce(&str) -> Option<&str>) -> String {
+        let text = self.scrub(text);
+        part(self.expose()).map_or_else(|| text.clone(), |part| hide(&text, part))
+    }
+}
+
+fn hide(text: &str, secret: &str) -> String {
+    if secret.is_empty() { text.to_owned() } else { text.replace(secret, HIDDEN) }
+}
+
+impl fmt::Debug for Secret {
+    /// Says only whether there is one.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.expose().is_empty() { "<none>" } else { HIDDEN })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_shown_nowhere() {
+        let token = Secret::new(" 42:AbC \n");
+        assert_eq!(token.scrub("http://x/bot42:AbC/getMe"), "http://x/bot<secret>/getMe");
+        assert_eq!(format!("{token:?} {:?}", Secret::default()), "<secret> <none>");
+        assert_eq!(Secret::default().scrub("as it is"), "as it is");
+        assert_eq!((token.expose(), token.expose_exact()), ("42:AbC", " 42:AbC \n"));
+    }
+
+    #[test]
+    fn the_key_in_a_token_is_hidden_too() {
+        let key = |token: &'static str, text: &str| {
+            Secret::new(token).scrub_with(text, |token| token.split_once(':').map(|(_, key)| key))
+        };
+        let table = [
+            ("42:AbC", "42:AbC", "<secret>"),
+            ("42:AbC", "only AbC of 42", "only <secret> of 42"),
+            ("42:", "42 is here", "42 is here"),
+            ("none", "is none", "is <secret>"),
+            ("", "as it is", "as it is"),
+        ];
+        for (token, text, scrubbed) in table {
+            assert_eq!(key(token, text), scrubbed);
+        }
+    }
+
+    #[test]
+    fn only_the_whole_secret_is_the_secret() {
+        let secret = Secret::new("abc");
+        let shown = ["abc", "abd", "ab", "abcd", ""].map(|shown| secret.is(shown.as_bytes()));
+        assert_eq!(shown, [true, false, false, false, false]);
+        assert!(!Secret::default().is(b""));
+    }
+}
