@@ -100,8 +100,10 @@ fn end_fence(flow: &mut Flow<'_>, fence: Fence, measure: Measure, limit: usize) 
     let code = slice(flow.text, body.clone());
     let body = body.start..body.start + code.trim_end_matches('\n').len();
     // The line of the opening fence belongs to the first line of code, and the closing one to the last.
-    keep_whole(&mut flow.whole, fence.range.start..(body.start + 1).min(body.end));
-    keep_whole(&mut flow.whole, body.end.saturating_sub(1).max(body.start + 1).min(fence.range.end)..fence.range.end);
+    let behind_first = flow.text.ceil_char_boundary(body.start + 1);
+    let last = flow.text.floor_char_boundary(body.end.saturating_sub(1));
+    keep_whole(&mut flow.whole, fence.range.start..behind_first.min(body.end));
+    keep_whole(&mut flow.whole, last.max(behind_first).min(fence.range.end)..fence.range.end);
     let mut reopen = format!("{marks}{}\n", fence.info);
     let mut close = format!("\n{marks}");
     // Where the fences would crowd out the code, first the info string goes, then the fences.

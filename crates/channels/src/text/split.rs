@@ -82,7 +82,9 @@ pub(super) fn split(flow: &Flow<'_>, measure: Measure, limit: usize) -> Vec<Rang
             let first = flow.verbatim.partition_point(|verbatim| verbatim.range.end <= start);
             let touched = flow.verbatim.iter().skip(first).take_while(|verbatim| verbatim.range.start < end);
             let close = touched.map(|verbatim| measure.of(&verbatim.close)).max().unwrap_or_default();
-            best_cut(flow, start, reach(flow, start, measure, room.saturating_sub(close).max(1)))
+            let cut = best_cut(flow, start, reach(flow, start, measure, room.saturating_sub(close).max(1)));
+            // Whatever is wrong with what the flow says, this comes to an end.
+            flow.text.ceil_char_boundary(cut.max(start + 1))
         };
         let piece = trim_end(flow, start..cut);
         if !slice(flow.text, piece.clone()).trim().is_empty() {

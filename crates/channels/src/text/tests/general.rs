@@ -89,6 +89,21 @@ fn code_that_is_cut_is_closed_and_opened_again() {
 }
 
 #[test]
+fn code_whose_letters_take_several_bytes_is_cut_between_them() {
+    for code in ["中", "中文。", "a中\n文b", "👩‍👩‍👧‍👦\né"] {
+        let markdown = format!("before **x** `y`\n```rust\n{code}\n```\nafter");
+        for limit in 1..60 {
+            for dialect in [Dialect::Markdown, Dialect::Plain, Dialect::Discord, Dialect::SlackMrkdwn] {
+                let shown = texts(&markdown, dialect, limit).concat();
+                for letter in code.chars().filter(|c| c.is_alphanumeric()) {
+                    assert!(shown.contains(letter), "{markdown:?} {dialect:?} {limit}: {shown:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_mark_that_is_cut_stands_on_both_sides() {
     let parts = texts("**aaaa bbbb**", Dialect::TelegramHtml, 6);
     assert_eq!(parts, ["<b>aaaa</b>", "<b>bbbb</b>"]);
