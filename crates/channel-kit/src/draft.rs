@@ -233,3 +233,64 @@ impl<M: Clone + Send + Sync> DraftSlot<M> {
         matches!(tokio::time::timeout(LONGEST_SILENCE, self.text.changed()).await, Ok(Ok(())))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// Writes down what it is asked for.
+    #[derive(Clone, Debug, Default)]
+    struct Chat(Arc<Mutex<Vec<String>>>);
+
+    impl Chat {
+        fn note(&self, call: &str, text: &str) {
+            self.0.lock().unwrap().push(format!("{call} {text}"));
+        }
+    }
+
+    impl DraftPlace for Chat {
+        type Message = u8;
+
+        fn visible(&self, text: &str) -> String {
+            text.chars().take(4).collect()
+        }
+
+        async fn begin(&self, text: &str) -> Result<Option<u8>, ChannelError> {
+            self.note("begin", text);
+            Ok(Some(7))
+        }
+
+        async fn edit(&self, message: &u8, text: &str) -> Result<(), ChannelError> {
+            self.note(&format!("edit {message}"), text);
+            Ok(())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_draft_grows_up_to_the_limit_and_belongs_to_the_reply_in_the_end() {
+        let (board, chat, stream) = (DraftBoard::new(Measure::CodePoints, 4), Chat::default(), StreamId::new("s"));
+        let slot = board.append(&stream, "ab").unwrap();
+        let show = slot.run(chat.clone(), Duration::from_secs(1));
+        let write = async {
+            for delta in ["c", "de", "beyond"] {
+                tokio::time::sleep(Duration::from_secs(2)).await;
+                assert!(board.append(&stream, delta).is_none(), "it is begun");
+            }
+            board.claim(&stream).await
+        };
+        let ((), claimed) = tokio::join!(show, write);
+        assert_eq!(claimed, Some(7));
+        assert_eq!(*chat.0.lock().unwrap(), ["begin ab", "edit 7 abc", "edit 7 abcd"]);
+        assert!(board.append(&stream, "late").is_none(), "what comes late begins nothing");
+        assert_eq!(board.claim(&stream).await, Some(7), "asked again it is the same");
+    }
+
+    #[tokio::test]
+    async fn a_reply_that_came_first_leaves_no_room_for_a_draft() {
+        let (board, stream) = (DraftBoard::<u8>::new(Measure::CodePoints, 4), StreamId::new("s"));
+        assert_eq!(board.claim(&stream).await, None);
+        assert!(board.append(&stream, "late").is_none());
+    }
+}
