@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use nanobot_channel::{Channel, SenderId, Value, async_trait};
-use nanobot_testkit::DiscordFake;
 use nanobot_testkit::conformance::{
-    self, Ability, Arranged, ChannelHarness, Credentials, DraftView, IncomingFiles, Oddities, OutgoingFiles, Pairing,
-    Pulse, Redelivery, Rooms, SampleFile, SendFault, SendFaults, Transport,
+    self, Arranged, ChannelHarness, Credentials, DraftView, IncomingFiles, Oddities, OutgoingFiles, Pairing, Pulse,
+    Redelivery, Rooms, SampleFile, SendFault, SendFaults, Transport,
 };
 use nanobot_testkit::discord::{BOT_ID, CHANNELS, Fault, Incoming, Order, Person, Pushed, SentMessage, TOKEN};
+use nanobot_testkit::{DiscordFake, abilities};
 use serde_json::json;
 
 use crate::support::{ann, channel, mallory};
@@ -92,48 +92,18 @@ impl ChannelHarness for Harness {
         vec![TOKEN.to_owned(), TOKEN.rsplit_once('.').unwrap().1.to_owned()]
     }
 
-    fn redelivery(&mut self) -> Ability<'_, dyn Redelivery> {
-        Ability::Offered(self)
-    }
-
-    fn rooms(&mut self) -> Ability<'_, dyn Rooms> {
-        Ability::Offered(self)
-    }
-
-    fn pairing(&mut self) -> Ability<'_, dyn Pairing> {
-        Ability::Offered(self)
-    }
-
-    fn incoming_files(&mut self) -> Ability<'_, dyn IncomingFiles> {
-        Ability::Offered(self)
-    }
-
-    fn outgoing_files(&mut self) -> Ability<'_, dyn OutgoingFiles> {
-        Ability::Offered(self)
-    }
-
-    fn send_faults(&mut self) -> Ability<'_, dyn SendFaults> {
-        Ability::Offered(self)
-    }
-
-    fn transport(&mut self) -> Ability<'_, dyn Transport> {
-        Ability::Offered(self)
-    }
-
-    fn pulse(&mut self) -> Ability<'_, dyn Pulse> {
-        Ability::Offered(self)
-    }
-
-    fn draft_view(&mut self) -> Ability<'_, dyn DraftView> {
-        Ability::Offered(self)
-    }
-
-    fn oddities(&mut self) -> Ability<'_, dyn Oddities> {
-        Ability::Offered(self)
-    }
-
-    fn credentials(&mut self) -> Ability<'_, dyn Credentials> {
-        Ability::Offered(self)
+    abilities! {
+        redelivery,
+        rooms,
+        pairing,
+        incoming_files,
+        outgoing_files,
+        send_faults,
+        transport,
+        pulse,
+        draft_view,
+        oddities,
+        credentials,
     }
 }
 

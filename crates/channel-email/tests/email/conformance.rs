@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use nanobot_channel::{Channel, SenderId, async_trait};
-use nanobot_testkit::MailFake;
 use nanobot_testkit::conformance::{
-    self, Ability, Arranged, ChannelHarness, Credentials, DraftView, Gap, IncomingFiles, Oddities, OutgoingFiles,
-    Pairing, Pulse, Redelivery, Rooms, SampleFile, SendFault, SendFaults, Transport,
+    self, Arranged, ChannelHarness, Credentials, Gap, IncomingFiles, Oddities, OutgoingFiles, Pairing, Pulse,
+    Redelivery, SampleFile, SendFault, SendFaults, Transport,
 };
 use nanobot_testkit::mail::{MailFault, PASSWORD, SentMail};
+use nanobot_testkit::{MailFake, abilities};
 use serde_json::{Value, json};
 
 use crate::support::{ANN, MALLORY, channel, mail, note, shown};
@@ -115,48 +115,18 @@ impl ChannelHarness for Harness {
         vec![PASSWORD.to_owned()]
     }
 
-    fn redelivery(&mut self) -> Ability<'_, dyn Redelivery> {
-        Ability::Offered(self)
-    }
-
-    fn rooms(&mut self) -> Ability<'_, dyn Rooms> {
-        Ability::Missing("a mail is answered to its sender alone, whoever else got it")
-    }
-
-    fn pairing(&mut self) -> Ability<'_, dyn Pairing> {
-        Ability::Offered(self)
-    }
-
-    fn incoming_files(&mut self) -> Ability<'_, dyn IncomingFiles> {
-        Ability::Offered(self)
-    }
-
-    fn outgoing_files(&mut self) -> Ability<'_, dyn OutgoingFiles> {
-        Ability::Offered(self)
-    }
-
-    fn send_faults(&mut self) -> Ability<'_, dyn SendFaults> {
-        Ability::Offered(self)
-    }
-
-    fn transport(&mut self) -> Ability<'_, dyn Transport> {
-        Ability::Offered(self)
-    }
-
-    fn pulse(&mut self) -> Ability<'_, dyn Pulse> {
-        Ability::Offered(self)
-    }
-
-    fn draft_view(&mut self) -> Ability<'_, dyn DraftView> {
-        Ability::Missing("a mail that was sent does not change")
-    }
-
-    fn oddities(&mut self) -> Ability<'_, dyn Oddities> {
-        Ability::Offered(self)
-    }
-
-    fn credentials(&mut self) -> Ability<'_, dyn Credentials> {
-        Ability::Offered(self)
+    abilities! {
+        redelivery,
+        rooms: "a mail is answered to its sender alone, whoever else got it",
+        pairing,
+        incoming_files,
+        outgoing_files,
+        send_faults,
+        transport,
+        pulse,
+        draft_view: "a mail that was sent does not change",
+        oddities,
+        credentials,
     }
 }
 

@@ -8,6 +8,7 @@
 //! says with a reason, and [`channel`] returns these reasons: the test compares them, so that a case
 //! is dropped in plain sight or not at all.
 
+mod abilities;
 mod access;
 mod basics;
 mod drafts;
