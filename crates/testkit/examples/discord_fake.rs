@@ -12,7 +12,9 @@
 use std::io::{BufRead as _, stdin};
 
 use nanobot_testkit::DiscordFake;
-use nanobot_testkit::discord::{APPLICATION_ID, BOT_ID, CHANNELS, Fault, GUILD, Incoming, Order, Person, Pushed, TOKEN};
+use nanobot_testkit::discord::{
+    APPLICATION_ID, BOT_ID, CHANNELS, Fault, GUILD, Incoming, Order, Person, Pushed, TOKEN,
+};
 use serde_json::{Value, json};
 
 #[tokio::main]
@@ -97,7 +99,8 @@ fn seen(fake: &DiscordFake) -> Value {
         })
     });
     let answers = fake.answers().into_iter();
-    let answers = answers.map(|answer| json!({"kind": answer.kind, "private": answer.is_private(), "data": answer.data}));
+    let answers =
+        answers.map(|answer| json!({"kind": answer.kind, "private": answer.is_private(), "data": answer.data}));
     json!({
         "sent": sent.collect::<Value>(), "answers": answers.collect::<Value>(), "commands": fake.commands(),
         "identifies": fake.identifies(), "resumes": fake.resumes(), "complaints": fake.complaints(),

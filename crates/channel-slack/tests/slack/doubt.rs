@@ -53,7 +53,8 @@ async fn what_was_not_sent_before_a_crash_is_sent_and_what_was_begun_is_complete
     channel(&running.fake, &json!({})).send(&in_doubt(&never)).await.unwrap();
     let begun = with(reply(&hello, "the text"), |message| {
         message.key.position = 1;
-        message.media = vec![MediaRef::new("https://pictures.test/1.png"), MediaRef::new("https://pictures.test/2.png")];
+        message.media =
+            vec![MediaRef::new("https://pictures.test/1.png"), MediaRef::new("https://pictures.test/2.png")];
     });
     let one = with(begun.clone(), |message| message.media.truncate(1));
     running.fake.fail_next("chat.postMessage", Fault::ErrorAfterEffect("internal_error".to_owned()));
