@@ -36,7 +36,7 @@ fn custom_tool_is_called_until_it_works() {
         serde_json::json!({
             "type": "object",
             "properties": {
-                "celsius": {"description": "The temperature in degrees Celsius.", "format": "double", "type": "number"},
+                "celsius": {"description": "The temperature in degrees Celsius.", "type": "number"},
                 "unit": {"description": "`fahrenheit` or `kelvin`.", "type": "string"}
             },
             "required": ["celsius", "unit"]

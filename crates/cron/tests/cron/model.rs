@@ -148,9 +148,10 @@ impl Model {
         let end = after + TimeDelta::days(DAYS);
         let mut hour = after.with_minute(0).unwrap().with_second(0).unwrap();
         while hour < end {
-            // Whatever a clock does within this hour, it shows one of these dates, or left it out.
-            let dates = [-26, -2, 0, 2].map(|hours| self.civil(hour + TimeDelta::hours(hours)).date());
-            if dates.into_iter().any(|date| self.admits_date(date)) {
+            // Whatever a clock does within this hour, it shows one of these dates, or left it out: once a
+            // whole day (Apia, 2011-12-30).
+            let [first, last] = [-26, 2].map(|hours| self.civil(hour + TimeDelta::hours(hours)).date());
+            if first.iter_days().take_while(|date| *date <= last).any(|date| self.admits_date(date)) {
                 let minutes = (0..60).map(|minute| hour + TimeDelta::minutes(minute));
                 let found = minutes.filter_map(|minute| self.first_in(minute, after)).next();
                 if found.is_some() {
