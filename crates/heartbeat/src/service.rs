@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Decider, Decision, active_tasks};
 
-/// A file longer than this is not read: it is no list of tasks.
-const LONGEST_FILE: u64 = 256 << 10;
+/// A file longer than this, in bytes, is not read: it is no list of tasks.
+pub const LONGEST_FILE: u64 = 256 << 10;
 /// Open messages beyond which nobody looks for an earlier beat.
 const LOOKED_AT: usize = 10_000;
 

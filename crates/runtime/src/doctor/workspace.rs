@@ -15,8 +15,6 @@ use crate::skills::skills;
 const IN_EVERY_PROMPT: [&str; 5] = ["AGENTS.md", "SOUL.md", "USER.md", "TOOLS.md", "memory/MEMORY.md"];
 /// A file of a prompt that is longer, in bytes, is dear in every request.
 const LONG: u64 = 64 << 10;
-/// The longest list that a heartbeat reads, in bytes.
-const LONGEST_LIST: u64 = 256 << 10;
 
 pub(super) fn examine(chart: &mut Chart, config: &Config) {
     let workspace = match config.workspace() {
@@ -71,7 +69,7 @@ fn prompts(chart: &mut Chart, workspace: &Path) {
 fn heartbeat(chart: &mut Chart, workspace: &Path) {
     let path = workspace.join("HEARTBEAT.md");
     let Ok(metadata) = std::fs::metadata(&path) else { return };
-    if metadata.len() > LONGEST_LIST {
+    if metadata.len() > nanobot_heartbeat::LONGEST_FILE {
         let what = format!("{}: is too long for a list of tasks and is not read", path.display());
         return chart.fault("heartbeat.list", what, "Keep the tasks in it, and move everything else away.");
     }
