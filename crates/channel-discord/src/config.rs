@@ -88,6 +88,9 @@ pub struct DiscordConfig {
     pub slash_commands: bool,
     /// How long an answer of the API may take, in seconds; files have their own time on top of it.
     pub request_timeout: f64,
+    /// The pause before a lost connection is made again, in seconds; after a good one a fifth of it, and
+    /// twice as much with each that comes to nothing.
+    pub reconnect_pause: f64,
 }
 
 impl Default for DiscordConfig {
@@ -111,6 +114,7 @@ impl Default for DiscordConfig {
             stream_edit_interval: 0.8,
             slash_commands: true,
             request_timeout: 30.0,
+            reconnect_pause: 0.5,
         }
     }
 }
@@ -138,6 +142,9 @@ impl DiscordConfig {
         if !(0.1..=3600.0).contains(&self.request_timeout) {
             return Err(wrong("requestTimeout", "has to be a number of seconds from 0.1 up"));
         }
+        if !(0.001..=30.0).contains(&self.reconnect_pause) {
+            return Err(wrong("reconnectPause", "has to be a number of seconds from 0.001 to 30"));
+        }
         if !(0.0..=3600.0).contains(&self.working_emoji_delay) {
             return Err(wrong("workingEmojiDelay", "has to be a number of seconds from 0 up"));
         }
@@ -152,6 +159,10 @@ impl DiscordConfig {
         Duration::from_secs_f64(self.request_timeout)
     }
 
+    pub(crate) fn reconnect_pause(&self) -> Duration {
+        Duration::from_secs_f64(self.reconnect_pause)
+    }
+
     pub(crate) fn working_emoji_delay(&self) -> Duration {
         Duration::from_secs_f64(self.working_emoji_delay)
     }
@@ -163,7 +174,7 @@ fn expected(key: &str) -> &'static str {
         "enabled" | "allowBots" | "replyToMessage" | "streaming" | "slashCommands" => "write true or false",
         "allowChannels" => "write a list of channel ids",
         "intents" => "write a whole number",
-        "workingEmojiDelay" | "streamEditInterval" | "requestTimeout" => "write a number of seconds",
+        "workingEmojiDelay" | "streamEditInterval" | "requestTimeout" | "reconnectPause" => "write a number of seconds",
         _ => "write a text in quotes",
     }
 }
@@ -212,6 +223,10 @@ mod tests {
             (
                 json!({"token": "s3cret", "requestTimeout": 0}),
                 "requestTimeout: has to be a number of seconds from 0.1 up",
+            ),
+            (
+                json!({"token": "s3cret", "reconnectPause": 0}),
+                "reconnectPause: has to be a number of seconds from 0.001 to 30",
             ),
             (
                 json!({"token": "s3cret", "workingEmojiDelay": -1}),

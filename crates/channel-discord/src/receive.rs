@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use nanobot_channel::{AccessDecision, Admission, ChannelContext, ChannelError, ChatKind, InboundMessage};
+use nanobot_channel_kit::growing_pause;
 use serenity::builder::CreateMessage;
 use tokio::sync::mpsc;
 
@@ -18,8 +19,8 @@ use crate::place::Place;
 const QUEUE: usize = 256;
 /// How many connections in a row may come to nothing before the channel counts as down.
 const PATIENCE: u32 = 5;
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// The pause before a message that could not be stored is offered again; each is longer than the last.
+const STORE_PAUSE: Duration = Duration::from_millis(500);
 
 /// What follows an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,13 +49,13 @@ impl DiscordChannel {
             let (end, progress) = self.connect(context, queue).await;
             failures = if progress > 0 { 0 } else { failures + 1 };
             let (why, pause) = match end {
-                End::Lost(why) => (why, growing_pause(failures)),
+                End::Lost(why) => (why, self.pause(failures)),
                 End::SessionOver(why) => {
                     tracing::warn!(channel = %self.name, why, "what was said meanwhile may be lost");
                     self.with_cursor(|cursor| cursor.forget());
                     // Discord wants from one to five seconds before a new session.
                     let wanted = Duration::from_secs(1) + Duration::from_secs(4).mul_f64(chance());
-                    (why, wanted.max(growing_pause(failures)))
+                    (why, wanted.max(self.pause(failures)))
                 }
                 End::Down(error) => return error,
             };
@@ -67,6 +68,14 @@ impl DiscordChannel {
             }
             tokio::time::sleep(pause).await;
         }
+    }
+
+    /// The pause after so many failures in a row; a short one after none. Up to a quarter longer by
+    /// chance, so that many who failed together do not come back together.
+    fn pause(&self, failures: u32) -> Duration {
+        let first = self.config.reconnect_pause();
+        let pause = failures.checked_sub(1).map_or(first / 5, |doublings| growing_pause(first, doublings));
+        pause + pause.mul_f64(chance() / 4.0)
     }
 
     /// One connection. Also says how much came of it.
@@ -112,8 +121,8 @@ impl DiscordChannel {
             match context.intake.deliver(message.clone(), &candidate.arrival).await {
                 Admission::TryLater => {
                     context.progress.degraded("messages cannot be stored now; they wait");
+                    tokio::time::sleep(growing_pause(STORE_PAUSE, tries)).await;
                     tries += 1;
-                    tokio::time::sleep(growing_pause(tries)).await;
                 }
                 Admission::ShuttingDown => return Next::Stop,
                 Admission::Accepted => {
@@ -154,14 +163,4 @@ impl DiscordChannel {
             tracing::warn!(channel = %self.name, %error, "a notice could not be sent");
         }
     }
-}
-
-/// The pause after so many failures in a row; a short one after none. Up to a quarter longer by
-/// chance, so that many who failed together do not come back together.
-fn growing_pause(failures: u32) -> Duration {
-    let pause = match failures.checked_sub(1) {
-        None => FIRST_PAUSE / 5,
-        Some(doublings) => FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(doublings.min(10))).min(LONGEST_PAUSE),
-    };
-    pause + pause.mul_f64(chance() / 4.0)
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use nanobot_channel::{AccessDecision, Admission, Arrival, ChannelContext, ChannelError, InboundMessage};
+use nanobot_channel_kit::growing_pause;
 use tokio::time::Instant;
 
 use crate::EmailChannel;
@@ -22,7 +23,6 @@ use crate::mailbox::{MailUid, Mailbox, Mark};
 /// A connection that lasted so long is opened again without a word.
 const STABLE: Duration = Duration::from_secs(60);
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// How often a login may be refused without a reason.
 const LOGIN_TRIES: u32 = 3;
 /// From this try on only the beginning of a mail is fetched.
@@ -217,7 +217,7 @@ impl EmailChannel {
             match context.intake.deliver(message.clone(), &Arrival::direct()).await {
                 Admission::TryLater => {
                     context.progress.degraded("mails cannot be stored now; they stay in the mailbox");
-                    tokio::time::sleep(growing_pause(tries)).await;
+                    tokio::time::sleep(growing_pause(FIRST_PAUSE, tries)).await;
                     tries += 1;
                 }
                 Admission::ShuttingDown => return None,
@@ -277,8 +277,4 @@ impl EmailChannel {
 /// the parser break over it, that ends with the mail.
 async fn parsed<T: Send + 'static>(parse: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     tokio::task::spawn_blocking(parse).await.ok()
-}
-
-fn growing_pause(tries: u32) -> Duration {
-    FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(tries.min(10))).min(LONGEST_PAUSE)
 }

@@ -11,6 +11,7 @@
 //! - [`DraftBoard`] and [`DraftPlace`]: text that is shown while it grows, in one message that is
 //!   edited until the reply takes it over.
 //! - [`http`]: the client for an API that holds a token, and what its failures mean to a send.
+//! - [`growing_pause`]: how long to wait before the next try.
 //! - [`repeatable`]: the error of a call that does no harm when it is made twice.
 //!
 //! What it does not do: judge what a platform answers, limit how often it is asked, and anything
@@ -20,11 +21,13 @@ mod background;
 mod draft;
 mod error;
 pub mod http;
+mod pause;
 mod secret;
 mod section;
 
 pub use background::Background;
 pub use draft::{DraftBoard, DraftPlace, DraftSlot};
 pub use error::repeatable;
+pub use pause::growing_pause;
 pub use secret::Secret;
 pub use section::{read_section, wrong};

@@ -8,6 +8,7 @@
 use std::time::{Duration, SystemTime};
 
 use nanobot_channel::{ChannelContext, ChannelError, Value};
+use nanobot_channel_kit::growing_pause;
 use serde::Deserialize;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -27,7 +28,6 @@ const GREETING: Duration = Duration::from_secs(20);
 /// How many connections may fail in a row before the channel counts as down.
 const PATIENCE: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// A connection that lasted so long was a good one, whether or not it brought anything.
 const GOOD: Duration = Duration::from_secs(30);
 /// How much may be under way before no more is read.
@@ -286,7 +286,7 @@ async fn refusal(refused: &mut watch::Receiver<Option<String>>) -> String {
 /// Grows with every try; a little different each time, so that programs that lost Slack together do
 /// not come back together.
 fn pause(tries: u32) -> Duration {
-    let growing = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(tries.min(10))).min(LONGEST_PAUSE);
+    let growing = growing_pause(FIRST_PAUSE, tries);
     let nanos = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.subsec_nanos());
     growing + growing.mul_f64(f64::from(nanos % 1000) / 4000.0)
 }

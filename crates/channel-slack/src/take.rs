@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nanobot_channel::{AccessDecision, Admission, ChannelContext, ChatKind, DeliveryContext, Value};
+use nanobot_channel_kit::growing_pause;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -13,7 +14,6 @@ use crate::inbound::{Candidate, Identity};
 use crate::text::escaped;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// What follows an envelope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,8 +65,7 @@ impl SlackChannel {
             match context.intake.deliver(message.clone(), &candidate.arrival).await {
                 Admission::TryLater => {
                     context.progress.degraded("messages cannot be stored now; they are kept and offered again");
-                    let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(tries.min(10))).min(LONGEST_PAUSE);
-                    tokio::time::sleep(pause).await;
+                    tokio::time::sleep(growing_pause(FIRST_PAUSE, tries)).await;
                     tries = tries.saturating_add(1);
                 }
                 Admission::ShuttingDown => return Next::Stop,

@@ -58,6 +58,8 @@ pub struct TelegramConfig {
     pub poll_timeout: u32,
     /// How long an answer may take, in seconds; polls have their own time on top of it.
     pub request_timeout: f64,
+    /// The pause before a failed poll is repeated, in seconds; twice as much with each that fails.
+    pub reconnect_pause: f64,
     /// The most requests under way at a time, polls aside.
     pub connection_pool_size: u32,
     /// How long a request waits for its place among them, in seconds.
@@ -91,6 +93,7 @@ impl Default for TelegramConfig {
             stream_edit_interval: 0.6,
             poll_timeout: 25,
             request_timeout: 30.0,
+            reconnect_pause: 0.5,
             connection_pool_size: 32,
             pool_timeout: 5.0,
             webhook_url: String::new(),
@@ -121,6 +124,9 @@ impl TelegramConfig {
         }
         if !(0.1..=3600.0).contains(&self.request_timeout) {
             return Err(wrong("requestTimeout", "has to be a number of seconds from 0.1 up"));
+        }
+        if !(0.001..=30.0).contains(&self.reconnect_pause) {
+            return Err(wrong("reconnectPause", "has to be a number of seconds from 0.001 to 30"));
         }
         if self.poll_timeout > LONGEST_POLL {
             return Err(wrong("pollTimeout", "has to be a whole number of seconds up to 50"));
@@ -173,6 +179,10 @@ impl TelegramConfig {
         Duration::from_secs_f64(self.request_timeout)
     }
 
+    pub(crate) fn reconnect_pause(&self) -> Duration {
+        Duration::from_secs_f64(self.reconnect_pause)
+    }
+
     pub(crate) fn pool_timeout(&self) -> Duration {
         Duration::from_secs_f64(self.pool_timeout)
     }
@@ -183,7 +193,9 @@ fn expected(key: &str) -> &'static str {
     match key {
         "enabled" | "replyToMessage" | "streaming" | "inlineKeyboards" => "write true or false",
         "mode" => "write \"polling\" or \"webhook\"",
-        "streamEditInterval" | "pollTimeout" | "requestTimeout" | "poolTimeout" => "write a number of seconds",
+        "streamEditInterval" | "pollTimeout" | "requestTimeout" | "reconnectPause" | "poolTimeout" => {
+            "write a number of seconds"
+        }
         "connectionPoolSize" | "webhookListenPort" | "webhookMaxConnections" => "write a whole number",
         _ => "write a text in quotes",
     }
@@ -228,6 +240,10 @@ mod tests {
             (
                 json!({"token": "s3cret", "requestTimeout": 0}),
                 "requestTimeout: has to be a number of seconds from 0.1 up",
+            ),
+            (
+                json!({"token": "s3cret", "reconnectPause": 31}),
+                "reconnectPause: has to be a number of seconds from 0.001 to 30",
             ),
             (
                 json!({"token": "s3cret", "pollTimeout": 51}),

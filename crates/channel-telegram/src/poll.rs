@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use nanobot_channel::{ChannelContext, ChannelError};
+use nanobot_channel_kit::growing_pause;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use teloxide::payloads::{DeleteWebhook, GetUpdates, GetUpdatesSetters as _, GetWebhookInfo};
@@ -17,7 +18,7 @@ use crate::address::BotIdentity;
 use crate::album::Joined;
 use crate::channel::TelegramChannel;
 use crate::error::CallError;
-use crate::receive::{ALBUM_TIME, Next, Received, growing_pause};
+use crate::receive::{ALBUM_TIME, Next, Received};
 
 /// How many polls may fail in a row before the channel counts as down.
 const PATIENCE: u32 = 3;
@@ -156,7 +157,7 @@ impl TelegramChannel {
         match error.repeatable() {
             ChannelError::Unavailable(why) if failures + 1 < PATIENCE => {
                 context.progress.degraded(&why);
-                Ok(growing_pause(failures))
+                Ok(growing_pause(self.config.reconnect_pause(), failures))
             }
             error => Err(error),
         }

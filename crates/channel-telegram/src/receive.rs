@@ -10,6 +10,7 @@ use nanobot_channel::{
     AccessDecision, Admission, Arrival, ChannelContext, ChannelError, ChatId, ChatKind, DeliveryContext,
     InboundMessage, SenderId,
 };
+use nanobot_channel_kit::growing_pause;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use teloxide::payloads::{GetMe, SendMessage, SetMyCommands};
@@ -26,8 +27,8 @@ use crate::salvage;
 
 /// How long the rest of an album may take.
 pub(crate) const ALBUM_TIME: Duration = Duration::from_millis(600);
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// The pause before a message that could not be stored is offered again; each is longer than the last.
+const STORE_PAUSE: Duration = Duration::from_millis(500);
 const EDITS_IGNORED: &str = "Edited messages are ignored; send a new one.";
 
 /// What follows an update.
@@ -186,7 +187,7 @@ impl TelegramChannel {
                 return admission;
             }
             context.progress.degraded("messages cannot be stored now; Telegram keeps them");
-            tokio::time::sleep(growing_pause(tries)).await;
+            tokio::time::sleep(growing_pause(STORE_PAUSE, tries)).await;
             tries += 1;
         }
     }
@@ -233,9 +234,4 @@ impl TelegramChannel {
             tracing::warn!(channel = %self.name, %error, "a notice could not be sent");
         }
     }
-}
-
-/// Half a second, doubling up to half a minute.
-pub(crate) fn growing_pause(tries: u32) -> Duration {
-    FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(tries.min(10))).min(LONGEST_PAUSE)
 }
