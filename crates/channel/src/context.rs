@@ -7,6 +7,8 @@ use nanobot_types::{ChatId, ChatKind, CommandInfo, InboundMessage, MediaRef, Sen
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::Notes;
+
 /// Whether somebody may talk to the assistant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessDecision {
@@ -155,6 +157,8 @@ pub struct ChannelContext {
     pub progress: Arc<dyn Progress>,
     /// Where files go.
     pub media: Arc<dyn MediaStore>,
+    /// What the channel keeps for itself over restarts.
+    pub notes: Arc<dyn Notes>,
     /// Speech to text, where it is configured.
     pub transcriber: Option<Arc<dyn Transcriber>>,
     /// The slash commands that the assistant understands, for the platform's menu.

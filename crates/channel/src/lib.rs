@@ -9,6 +9,7 @@
 
 mod context;
 mod error;
+mod notes;
 mod outbound;
 
 use std::sync::Arc;
@@ -27,8 +28,9 @@ pub use context::{
     TranscribeError, Transcriber,
 };
 pub use error::{ChannelError, SendRecovery};
+pub use notes::{LONGEST_NOTE, NoteError, Notes};
 pub use outbound::{
-    DeliveryGuarantee, Dialect, Drafts, Measure, OutboundPart, Probe, Sent, TextStyle, TurnEnds, Typing,
+    Block, DeliveryGuarantee, Dialect, Drafts, Measure, OutboundPart, Probe, Sent, Table, TextStyle, TurnEnds, Typing,
 };
 
 /// One configured connection to a chat platform.

@@ -22,7 +22,7 @@ use crate::replaceable::Replaceable;
 use crate::supervisor::Supervisor;
 use crate::waiting::Waiting;
 use crate::working::WorkKeeper;
-use crate::{ChannelsError, FileMediaStore, Stickers};
+use crate::{ChannelsError, FileMediaStore, FileNotes, Stickers};
 
 /// How long tasks have to end after they were told to.
 const END_WITHIN: Duration = Duration::from_secs(3);
@@ -57,6 +57,8 @@ pub struct ChannelManagerParts {
     pub refused: Vec<(ChannelName, String)>,
     /// Where files go.
     pub media: MediaSettings,
+    /// The folder in which every channel has one for its notes.
+    pub notes: PathBuf,
     /// Pictures that messages name.
     pub stickers: Stickers,
     /// Speech to text, where it is configured.
@@ -92,6 +94,7 @@ struct Shared {
     bus: Arc<dyn Bus>,
     ledger: Arc<dyn Ledger>,
     media: MediaSettings,
+    notes: PathBuf,
     stickers: Stickers,
     transcriber: Option<Arc<dyn Transcriber>>,
     commands: Arc<[CommandInfo]>,
@@ -124,6 +127,7 @@ impl ChannelManager {
                 bus: Arc::clone(&parts.bus),
                 ledger: Arc::clone(&parts.ledger),
                 media: parts.media.clone(),
+                notes: parts.notes.clone(),
                 stickers: parts.stickers.clone(),
                 transcriber: parts.transcriber.clone(),
                 commands: Arc::clone(&parts.commands),
@@ -195,6 +199,7 @@ impl ChannelManager {
             access,
             intake: Arc::new(intake),
             media: Arc::new(FileMediaStore::new(&shared.media.root, &name, shared.media.limit)),
+            notes: Arc::new(FileNotes::new(&shared.notes, &name)),
             transcriber: shared.transcriber.clone(),
             commands: Arc::clone(&shared.commands),
             health: self.health.clone(),

@@ -86,7 +86,7 @@ fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 }
 
 /// At most `most` harmless characters of `text`; never empty.
-fn cleaned(text: &str, most: usize) -> String {
+pub(crate) fn cleaned(text: &str, most: usize) -> String {
     let kept: String =
         text.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')).take(most).collect();
     if kept.is_empty() { "file".to_owned() } else { kept }

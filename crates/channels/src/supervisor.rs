@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nanobot_channel::{
-    Access, Channel as _, ChannelContext, ChannelError, ChannelName, CommandInfo, Intake, MediaStore, Progress,
+    Access, Channel as _, ChannelContext, ChannelError, ChannelName, CommandInfo, Intake, MediaStore, Notes, Progress,
     Transcriber,
 };
 use tokio::sync::watch;
@@ -51,6 +51,7 @@ pub(crate) struct Supervisor {
     pub(crate) access: Arc<dyn Access>,
     pub(crate) intake: Arc<dyn Intake>,
     pub(crate) media: Arc<dyn MediaStore>,
+    pub(crate) notes: Arc<dyn Notes>,
     pub(crate) transcriber: Option<Arc<dyn Transcriber>>,
     pub(crate) commands: Arc<[CommandInfo]>,
     pub(crate) health: Health,
@@ -213,6 +214,7 @@ impl Supervisor {
             intake: Arc::clone(&self.intake),
             progress: Arc::new(progress),
             media: Arc::clone(&self.media),
+            notes: Arc::clone(&self.notes),
             transcriber: self.transcriber.clone(),
             commands: Arc::clone(&self.commands),
             tasks: self.tasks.clone(),

@@ -64,6 +64,7 @@ fn start_with(bus: MemoryBus, channels: Vec<RecordingChannel>, stickers: Sticker
         channels: managed,
         refused: vec![("broken".into(), "no token".to_owned())],
         media: MediaSettings::below("unused"),
+        notes: "unused".into(),
         stickers,
         transcriber: None,
         commands: Arc::default(),

@@ -29,6 +29,8 @@ pub struct Paths {
     pub logs: PathBuf,
     /// Media that channels received, one directory per channel.
     pub media: PathBuf,
+    /// What channels keep for themselves over restarts, one directory per channel.
+    pub channel_notes: PathBuf,
     /// The database of what only machines need.
     pub state_db: PathBuf,
     /// The Python program's job store in the data directory.
@@ -61,6 +63,7 @@ impl Paths {
             default_workspace: home.join("workspace"),
             logs: data_dir.join("logs"),
             media: data_dir.join("media"),
+            channel_notes: data_dir.join("channels"),
             state_db: data_dir.join("state.db"),
             cron_store: data_dir.join("cron").join("jobs.json"),
             history: home.join("history").join("cli_history"),

@@ -7,6 +7,7 @@
 mod run;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use nanobot_channel::{
     Access, AccessDecision, Admission, Arrival, ChatId, InboundMessage, Intake, MediaError, MediaRef, MediaStore,
@@ -14,6 +15,7 @@ use nanobot_channel::{
 };
 
 use crate::TestkitError;
+use crate::notes::NoteBook;
 use crate::sync::Watched;
 
 pub use run::ChannelRun;
@@ -67,6 +69,7 @@ struct Scene {
 #[derive(Debug)]
 pub struct Assistant {
     strangers: String,
+    notes: Arc<NoteBook>,
     scene: Watched<Scene>,
 }
 
@@ -74,7 +77,7 @@ impl Assistant {
     /// An assistant that lets nobody in whose id begins with `strangers`.
     #[must_use]
     pub fn new(strangers: impl Into<String>) -> Self {
-        Self { strangers: strangers.into(), scene: Watched::default() }
+        Self { strangers: strangers.into(), notes: Arc::default(), scene: Watched::default() }
     }
 
     /// What becomes of the next messages.
@@ -95,6 +98,12 @@ impl Assistant {
     /// Whether messages have to wait for their answer.
     pub fn hold(&self, is_held: bool) {
         self.scene.change(|scene| scene.is_held = is_held);
+    }
+
+    /// What its channel keeps over restarts.
+    #[must_use]
+    pub fn notes(&self) -> &Arc<NoteBook> {
+        &self.notes
     }
 
     /// What the channel told so far.

@@ -6,6 +6,7 @@
 
 mod error;
 mod json;
+mod notes;
 mod port;
 mod proxy;
 mod reply;
@@ -25,6 +26,7 @@ pub mod mail;
 pub mod model_server;
 pub mod provider;
 pub mod slack;
+pub mod speech;
 pub mod telegram;
 
 pub use assistant::{Assistant, ChannelRun};
@@ -34,11 +36,13 @@ pub use disk::{Fault, FaultyDisk, MemoryDisk};
 pub use error::TestkitError;
 pub use mail::MailFake;
 pub use model_server::ModelServer;
+pub use notes::NoteBook;
 pub use port::ReservedPort;
 pub use provider::ScriptedProvider;
 pub use proxy::Proxy;
 pub use reply::{Gate, Reply, ScriptedCall};
 pub use slack::SlackFake;
+pub use speech::SpeechFake;
 pub use sync::WAIT_LIMIT;
 pub use telegram::TelegramFake;
 pub use websocket::WebSocketClient;

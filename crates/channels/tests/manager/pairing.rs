@@ -232,6 +232,7 @@ impl Door {
             refused: Vec::new(),
             health: nanobot_channels::Health::default(),
             media: MediaSettings::below("unused"),
+            notes: "unused".into(),
             stickers: Stickers::in_folder("unused"),
             transcriber: None,
             commands: Arc::default(),

@@ -157,6 +157,7 @@ fn supervise(managed: Vec<ManagedChannel>) -> ChannelManager {
         channels: managed,
         refused: Vec::new(),
         media: MediaSettings::below("unused"),
+        notes: "unused".into(),
         stickers: Stickers::in_folder("unused"),
         transcriber: None,
         commands: Arc::default(),

@@ -165,6 +165,7 @@ mod tests {
             channels: channels.iter().map(managed).collect(),
             refused: Vec::new(),
             media: MediaSettings::below("unused"),
+            notes: "unused".into(),
             stickers: Stickers::in_folder("unused"),
             transcriber: None,
             commands: Arc::default(),

@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 
 use super::Assistant;
 use crate::WAIT_LIMIT;
+use crate::notes::NoteBook;
 
 /// How long a channel may take to stop on a busy machine: less than any poll that it could wait for.
 const STOP_WITHIN: Duration = Duration::from_secs(15);
@@ -30,6 +31,7 @@ impl ChannelRun {
             intake: Arc::<Assistant>::clone(assistant),
             progress: Arc::<Assistant>::clone(assistant),
             media: Arc::<Assistant>::clone(assistant),
+            notes: Arc::<NoteBook>::clone(assistant.notes()),
             transcriber: Some(Arc::<Assistant>::clone(assistant)),
             commands: commands.into(),
             tasks: tasks.clone(),

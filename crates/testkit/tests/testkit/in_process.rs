@@ -12,7 +12,7 @@ use nanobot_channel::{
 use nanobot_provider::{ChatRequest, Generation, Provider as _, ProviderError, StreamEvent, ToolChoice};
 use nanobot_testkit::channel::{SendFault, single_part};
 use nanobot_testkit::provider::{last_user_text, tool_results};
-use nanobot_testkit::{Gate, RecordingChannel, Reply, ScriptedCall, ScriptedProvider, WebSocketClient};
+use nanobot_testkit::{Gate, NoteBook, RecordingChannel, Reply, ScriptedCall, ScriptedProvider, WebSocketClient};
 use nanobot_types::{AssistantMessage, ChatMessage, FinishReason, Map, ToolCall, Transcript, Usage};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -158,6 +158,7 @@ fn context(cancel: &CancellationToken) -> ChannelContext {
         intake: open.clone(),
         progress: open.clone(),
         media: open,
+        notes: Arc::<NoteBook>::default(),
         transcriber: None,
         commands: Arc::default(),
         tasks: TaskTracker::new(),

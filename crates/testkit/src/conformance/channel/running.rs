@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 use super::harness::ChannelHarness;
 use super::stage::{Ledger, Played, Stage};
 use crate::log::Log;
+use crate::notes::NoteBook;
 use crate::sync::Watched;
 
 /// After how long a channel that does not stop counts as hanging. It should be done within
@@ -59,6 +60,7 @@ impl<H: ChannelHarness> Running<H> {
             intake: Arc::<Played>::clone(&played),
             progress: Arc::<Played>::clone(&played),
             media: played,
+            notes: stage.read(|stage| Arc::<NoteBook>::clone(&stage.notes)),
             transcriber: None,
             commands: Arc::default(),
             tasks: tasks.clone(),
@@ -116,6 +118,7 @@ impl<H: ChannelHarness> Running<H> {
             count,
             text: text.clone(),
             plain: text.clone(),
+            blocks: Vec::new(),
             in_doubt: false,
         };
         (0..).zip(texts).map(part).collect()

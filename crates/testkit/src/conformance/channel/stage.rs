@@ -1,12 +1,14 @@
 //! The assistant's side of the contract, as the suite plays it.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use nanobot_channel::{
     Access, AccessDecision, Admission, Arrival, ChatId, ChatKind, InboundMessage, Intake, MediaError, MediaRef,
     MediaStore, MessageId, Progress, SenderId, async_trait,
 };
 
+use crate::notes::NoteBook;
 use crate::sync::Watched;
 
 /// The largest file that the suite keeps, in bytes.
@@ -26,6 +28,8 @@ pub(super) struct Stage {
     pub(super) answers: VecDeque<Admission>,
     /// The ledger, when the suite plays one: which messages it has.
     pub(super) ledger: Option<Ledger>,
+    /// What the channel keeps over restarts.
+    pub(super) notes: Arc<NoteBook>,
     pub(super) alive: usize,
     pub(super) degraded: Vec<String>,
     pub(super) kept: Vec<Kept>,
