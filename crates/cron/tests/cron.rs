@@ -1,6 +1,8 @@
 //! Behaviour of jobs and schedules.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "cron/ahead.rs"]
+mod ahead;
 #[path = "cron/golden.rs"]
 mod golden;
 #[path = "cron/model.rs"]

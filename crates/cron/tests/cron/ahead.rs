@@ -1,0 +1,140 @@
+//! A service that runs: when it looks, on the virtual clock.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, TimeDelta, Utc};
+use nanobot_bus::{Bus as _, MemoryBus};
+use nanobot_cron::{Clock, CronParts, CronService, CronSettings, Job, JobStore, Overlap, Payload, Runs, Tz, When};
+use nanobot_types::{MessageId, SessionKey};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// The clock of the runtime, which stands still while there is something to do.
+#[derive(Clone, Copy, Debug)]
+struct VirtualClock {
+    from: DateTime<Utc>,
+    began: Instant,
+}
+
+impl VirtualClock {
+    fn new() -> Self {
+        Self { from: "2026-01-01T00:00:00Z".parse().unwrap(), began: Instant::now() }
+    }
+
+    fn after(self, milliseconds: i64) -> DateTime<Utc> {
+        self.from + TimeDelta::milliseconds(milliseconds)
+    }
+}
+
+impl Clock for VirtualClock {
+    fn now(&self) -> DateTime<Utc> {
+        self.from + TimeDelta::from_std(self.began.elapsed()).unwrap()
+    }
+}
+
+/// No run ever ends. Counts how often somebody asks.
+#[derive(Debug, Default)]
+struct Endless(AtomicUsize);
+
+#[async_trait]
+impl Runs for Endless {
+    async fn ended(&self, _session: &SessionKey, _message: &MessageId) -> Option<Result<(), String>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        None
+    }
+}
+
+/// A service that runs over jobs whose runs never end.
+struct Stage {
+    home: tempfile::TempDir,
+    clock: VirtualClock,
+    bus: MemoryBus,
+    runs: Arc<Endless>,
+    end: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Stage {
+    fn new() -> Self {
+        Self {
+            home: tempfile::tempdir().unwrap(),
+            clock: VirtualClock::new(),
+            bus: MemoryBus::new(),
+            runs: Arc::default(),
+            end: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    fn store(&self) -> JobStore {
+        JobStore::new(self.home.path().join("jobs.json"))
+    }
+
+    fn add(&self, when: When) {
+        let payload = Payload { message: "Do it".to_owned(), ..Payload::default() };
+        let now = self.clock.now();
+        self.store().add(Job::new("job", when, payload, now), now, Tz::UTC).unwrap();
+    }
+
+    fn start(&self, settings: CronSettings) {
+        let service = CronService::new(CronParts {
+            store: self.store(),
+            bus: Arc::new(self.bus.clone()),
+            claims: Arc::new(self.bus.clone()),
+            runs: self.runs.clone(),
+            clock: Arc::new(self.clock),
+            settings,
+            zone: Tz::UTC,
+        });
+        self.tasks.spawn(service.run(self.end.clone()));
+    }
+
+    async fn stop(self) {
+        self.end.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+/// Times that no look of its own falls on, far from each other and close together.
+const DUE: [i64; 7] = [730, 1_137, 1_139, 2_641, 2_642, 9_999, 60_001];
+
+#[tokio::test(start_paused = true)]
+async fn what_is_due_while_others_run_is_begun_at_its_time() {
+    let stage = Stage::new();
+    for due in DUE {
+        stage.add(When::at(stage.clock.after(due)));
+    }
+    stage.start(CronSettings::default());
+    let mut inbound = stage.bus.inbound().await.unwrap();
+    let mut runs = Vec::new();
+    for due in DUE {
+        let run = inbound.next().await.unwrap();
+        let begun = run.message.timestamp.to_utc() - stage.clock.from;
+        let late = begun.num_milliseconds() - due;
+        assert!((0..=2).contains(&late), "what is due after {due} ms is begun {late} ms late");
+        runs.push(run);
+    }
+    drop(inbound);
+    stage.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_a_run_to_end_makes_nobody_look_more_often() {
+    let stage = Stage::new();
+    // Due again and again, and held by its own first run each time.
+    stage.add(When::every_seconds(1));
+    stage.start(CronSettings { overlap: Overlap::Skip, ..CronSettings::default() });
+    let mut inbound = stage.bus.inbound().await.unwrap();
+    let run = inbound.next().await.unwrap();
+    let before = stage.runs.0.load(Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    let looks = stage.runs.0.load(Ordering::Relaxed) - before;
+    assert!(looks <= 4 * 60, "{looks} looks in a minute");
+    drop((run, inbound));
+    stage.stop().await;
+}
