@@ -55,7 +55,7 @@ impl EmailChannel {
         let message = OutboundMessage::in_reply_to(&inbound, key, OutboundKind::Notice, text.to_owned());
         let html = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('\n', "<br>\n");
         let (message, plain) = (Arc::new(message), text.to_owned());
-        let part = OutboundPart { message, index: 0, count: 1, text: html, plain, in_doubt: false };
+        let part = OutboundPart { message, index: 0, count: 1, text: html, plain, blocks: Vec::new(), in_doubt: false };
         if let Err(error) = self.send_part(&part).await {
             tracing::warn!(channel = %self.name, %error, "a notice could not be sent");
         }

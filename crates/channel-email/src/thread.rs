@@ -134,7 +134,7 @@ mod tests {
         let key = OutboundKey { turn: "turn".into(), position: 0 };
         let message = OutboundMessage::in_reply_to(&inbound, key, OutboundKind::Final, "hi".to_owned());
         let (message, text, plain) = (Arc::new(message), String::new(), String::new());
-        OutboundPart { message, index: 0, count: 1, text, plain, in_doubt: false }
+        OutboundPart { message, index: 0, count: 1, text, plain, blocks: Vec::new(), in_doubt: false }
     }
 
     #[test]

@@ -88,6 +88,10 @@ pub struct OutboundPart {
     pub text: String,
     /// The same without markup, for when the platform refuses the markup.
     pub plain: String,
+    /// The same as `text` in pieces, where there is a table that platforms of this dialect show
+    /// themselves ([`Dialect::SlackMrkdwn`]); empty otherwise. `text` is for when the platform refuses
+    /// them.
+    pub blocks: Vec<Block>,
     /// An earlier try may have arrived. Set for [`DeliveryGuarantee::Detectable`] only: such a channel
     /// looks first and answers `Ok` with what is there, sends what is surely not there, and answers
     /// [`ChannelError::Ambiguous`] without sending where it cannot find out. Where this is not set,
@@ -101,6 +105,24 @@ impl OutboundPart {
     pub fn idempotency_key(&self) -> String {
         format!("{}/{}", self.message.key, self.index)
     }
+}
+
+/// A piece of a part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Block {
+    /// Text in the channel's dialect, never blank.
+    Text(String),
+    /// A table, within the platform's limits. A part has one at most.
+    Table(Table),
+}
+
+/// A table of plain text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    /// Its rows, the head first, each with as many cells.
+    pub rows: Vec<Vec<String>>,
+    /// Whether a column keeps to the right, by its place.
+    pub right: Vec<bool>,
 }
 
 /// What the platform said about a part it took.

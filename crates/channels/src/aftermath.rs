@@ -5,7 +5,7 @@
 //! its message's name, so that it is said once however often the message ends that way, and is a
 //! notice itself, about which nothing is ever said.
 
-use nanobot_channel::{ChannelError, OutboundKey, OutboundKind, OutboundMessage, OutboundPart};
+use nanobot_channel::{Block, ChannelError, OutboundKey, OutboundKind, OutboundMessage, OutboundPart};
 
 /// Room for the mark in a part, in the units of any measure; more than half a limit is never taken.
 const MARK_ROOM: usize = 64;
@@ -69,6 +69,9 @@ pub(crate) fn mark(part: &mut OutboundPart) {
     };
     part.text.insert_str(0, mark);
     part.plain.insert_str(0, mark);
+    if !part.blocks.is_empty() {
+        part.blocks.insert(0, Block::Text(mark.trim_end().to_owned()));
+    }
 }
 
 /// The limit of parts that may have to carry the mark. It does not depend on whether they do, so
@@ -114,7 +117,8 @@ mod tests {
         for content in ["hello", "你好"] {
             let message = Arc::new(reply(content));
             let (text, plain) = (String::new(), String::new());
-            let mut part = OutboundPart { message, index: 0, count: 1, text, plain, in_doubt: false };
+            let mut part =
+                OutboundPart { message, index: 0, count: 1, text, plain, blocks: Vec::new(), in_doubt: false };
             mark(&mut part);
             assert!(part.text.len() <= MARK_ROOM, "{}", part.text);
             assert_eq!(part.text, part.plain);

@@ -366,7 +366,7 @@ impl OutboundWorker {
         }
         let mut rendered = render(&message.content, style);
         if rendered.is_empty() && !(message.media.is_empty() && message.buttons.is_empty()) {
-            rendered.push(RenderedPart { text: String::new(), plain: String::new() });
+            rendered.push(RenderedPart::of_text(String::new(), String::new()));
         }
         let count = u32::try_from(rendered.len()).unwrap_or(u32::MAX);
         let parts = (0..count).zip(rendered);
@@ -377,6 +377,7 @@ impl OutboundWorker {
                 count,
                 text: part.text,
                 plain: part.plain,
+                blocks: part.blocks,
                 in_doubt: false,
             })
             .collect()

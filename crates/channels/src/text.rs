@@ -16,6 +16,7 @@ mod document;
 mod email;
 mod flank;
 mod lines;
+mod native;
 mod prepare;
 mod price;
 mod shield;
@@ -28,7 +29,7 @@ mod telegram;
 #[cfg(test)]
 mod tests;
 
-use nanobot_channel::{Dialect, TextStyle};
+use nanobot_channel::{Block, Dialect, Measure, TextStyle};
 
 use document::{Document, Links};
 use lines::Markup;
@@ -42,6 +43,17 @@ pub struct RenderedPart {
     pub text: String,
     /// The same without markup.
     pub plain: String,
+    /// The same as `text` in pieces, where there is a table that the platform shows itself; at most
+    /// one of them is a table.
+    pub blocks: Vec<Block>,
+}
+
+impl RenderedPart {
+    /// One without a table of the platform's own.
+    #[must_use]
+    pub fn of_text(text: String, plain: String) -> Self {
+        Self { text, plain, blocks: Vec::new() }
+    }
 }
 
 /// The smallest limit that is honoured: one character has to fit, whatever is counted.
@@ -52,7 +64,8 @@ const LONGEST_LINK: usize = 4;
 
 /// Renders `markdown` for a platform, in as many parts as its limit asks for. The limit holds for
 /// the text without markup in Telegram's HTML, and for the whole text elsewhere; a mail is one part
-/// however long it is. Text that is nothing but white space has no parts.
+/// however long it is. Text that is nothing but white space has no parts. Tables that the platform
+/// shows itself ([`Dialect::SlackMrkdwn`]) stand in the blocks of a part, one in each.
 #[must_use]
 pub fn render(markdown: &str, style: TextStyle) -> Vec<RenderedPart> {
     let style = TextStyle { limit: style.limit.max(SMALLEST_LIMIT), ..style };
@@ -64,8 +77,10 @@ pub fn render(markdown: &str, style: TextStyle) -> Vec<RenderedPart> {
             let links = Links::Marked { schemes: telegram::SCHEMES, longest: usize::MAX };
             tagged(&Document::parse(markdown, links), style, telegram::render)
         }
-        Dialect::Discord => counted(markdown, discord::SCHEMES, style, &discord::Discord),
-        Dialect::SlackMrkdwn => counted(markdown, slack::SCHEMES, style, &slack::Slack),
+        Dialect::Discord => cut(&marked(markdown, discord::SCHEMES, style), &discord::Discord, style),
+        Dialect::SlackMrkdwn => {
+            native::render(&marked(markdown, slack::SCHEMES, style), &slack::Slack, style, &slack::ROOM)
+        }
     }
 }
 
@@ -73,25 +88,26 @@ pub fn render(markdown: &str, style: TextStyle) -> Vec<RenderedPart> {
 fn tagged(document: &Document, style: TextStyle, render: impl Fn(&Document) -> String) -> Vec<RenderedPart> {
     let ranges = split::split(&Flow::of_document(document, Prices::default()), style.measure, style.limit);
     let parts = document.parts(ranges).into_iter();
-    parts.map(|part| RenderedPart { text: render(&part), plain: part.plain(style.measure, style.limit) }).collect()
+    parts.map(|part| RenderedPart::of_text(render(&part), part.plain(style.measure, style.limit))).collect()
 }
 
-/// Renders for a platform that counts markup. A piece of which the markup alone would fill a part,
-/// which takes a limit that no platform has, goes without.
-fn counted(
-    markdown: &str,
-    schemes: &'static [&'static str],
-    style: TextStyle,
-    markup: &dyn Markup,
-) -> Vec<RenderedPart> {
+/// Reads Markdown for a platform that counts markup.
+fn marked(markdown: &str, schemes: &'static [&'static str], style: TextStyle) -> Document {
+    Document::parse(markdown, Links::Marked { schemes, longest: style.limit / LONGEST_LINK })
+}
+
+/// Cuts and renders for a platform that counts markup. A piece of which the markup alone would fill
+/// a part, which takes a limit that no platform has, goes without.
+fn cut(document: &Document, markup: &dyn Markup, style: TextStyle) -> Vec<RenderedPart> {
     let TextStyle { measure, limit, .. } = style;
-    let document = Document::parse(markdown, Links::Marked { schemes, longest: limit / LONGEST_LINK });
-    let prices = Prices::of(&document, markup, measure);
-    let ranges = split::split(&Flow::of_document(&document, prices), measure, limit);
-    let rendered = document.parts(ranges).into_iter().map(|part| {
-        let plain = part.plain(measure, limit);
-        let text = lines::render(&part, markup);
-        RenderedPart { text: if measure.of(&text) > limit { plain.clone() } else { text }, plain }
-    });
-    rendered.collect()
+    let prices = Prices::of(document, markup, measure);
+    let ranges = split::split(&Flow::of_document(document, prices), measure, limit);
+    document.parts(ranges).iter().map(|part| whole(part, markup, measure, limit)).collect()
+}
+
+/// Renders a piece that fits.
+fn whole(part: &Document, markup: &dyn Markup, measure: Measure, limit: usize) -> RenderedPart {
+    let plain = part.plain(measure, limit);
+    let text = lines::render(part, markup);
+    RenderedPart::of_text(if measure.of(&text) > limit { plain.clone() } else { text }, plain)
 }

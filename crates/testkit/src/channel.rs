@@ -270,7 +270,8 @@ impl Typing for RecordingChannel {
 #[must_use]
 pub fn single_part(message: OutboundMessage) -> OutboundPart {
     let text = message.content.clone();
-    OutboundPart { message: Arc::new(message), index: 0, count: 1, plain: text.clone(), text, in_doubt: false }
+    let (plain, blocks) = (text.clone(), Vec::new());
+    OutboundPart { message: Arc::new(message), index: 0, count: 1, text, plain, blocks, in_doubt: false }
 }
 
 /// A reply in one part, whose text is also its markup.

@@ -408,8 +408,8 @@ async fn without_a_connection_a_part_has_surely_not_arrived() {
     let inbound = InboundMessage::text("relay", "ann", "ann", "hi");
     let key = OutboundKey { turn: "turn".into(), position: 0 };
     let message = OutboundMessage::in_reply_to(&inbound, key, OutboundKind::Final, "hello".to_owned());
-    let (text, plain) = ("hello".to_owned(), "hello".to_owned());
-    let part = OutboundPart { message: Arc::new(message), index: 0, count: 1, text, plain, in_doubt: false };
+    let (text, plain, blocks) = ("hello".to_owned(), "hello".to_owned(), Vec::new());
+    let part = OutboundPart { message: Arc::new(message), index: 0, count: 1, text, plain, blocks, in_doubt: false };
     let error = relay.channel.send(&part).await.unwrap_err();
     assert_eq!(error.recovery(), SendRecovery::Retry { after: None }, "{error}");
 }

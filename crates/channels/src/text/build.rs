@@ -11,6 +11,7 @@ use pulldown_cmark::{Alignment, CodeBlockKind, Event, Options, Parser, Tag, TagE
 use super::address;
 use super::document::{Document, Links, Mark, Span};
 use super::prepare::{prepare, settle};
+use super::slice::slice;
 use super::table::Table;
 
 /// The furthest that text is indented, in columns: lists in lists may go on for ever.
@@ -319,6 +320,7 @@ impl Builder {
 
     fn end_table(&mut self) {
         let Some(table) = self.table.take() else { return };
+        let before = self.document.text.trim_end_matches('\n').len();
         if table.width() > WIDEST_TABLE {
             self.write_rows(&table);
         } else {
@@ -327,6 +329,12 @@ impl Builder {
             self.write(&table.render());
             self.verbatim = false;
             self.finish();
+        }
+        let written = slice(&self.document.text, before..self.document.text.len());
+        let start = before + (written.len() - written.trim_start_matches('\n').len());
+        let range = start..before + written.trim_end_matches('\n').len();
+        if !range.is_empty() {
+            self.document.tables.push((range, table));
         }
         self.separate(Gap::Blank);
     }

@@ -6,6 +6,7 @@ use nanobot_channel::Measure;
 
 use super::build::Builder;
 use super::slice::slice;
+use super::table::Table;
 
 /// What a stretch of text is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,7 +74,8 @@ pub(super) enum Links {
     Spelled,
 }
 
-/// Flat text, its marks (properly nested, the outer before the inner), and where its blocks begin.
+/// Flat text, its marks (properly nested, the outer before the inner), where its blocks begin, and
+/// the tables that stand in it as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Document {
     /// All that is to be read.
@@ -82,6 +84,8 @@ pub(super) struct Document {
     pub(super) spans: Vec<Span>,
     /// Where a new part reads best, ascending.
     pub(super) blocks: Vec<usize>,
+    /// Tables and the bytes of the text that say the same, ascending and apart.
+    pub(super) tables: Vec<(Range<usize>, Table)>,
 }
 
 impl Document {
@@ -90,10 +94,13 @@ impl Document {
         Builder::new(links).read(markdown)
     }
 
-    /// Pieces of it, with the marks clipped. The ranges ascend and do not overlap.
+    /// Pieces of it, with the marks clipped; a table that is cut is text alone. The ranges ascend and
+    /// do not overlap.
     pub(super) fn parts(&self, ranges: Vec<Range<usize>>) -> Vec<Self> {
         let mut reaching: Vec<&Span> = Vec::new();
         let mut spans = self.spans.iter().peekable();
+        let mut blocks = self.blocks.iter().peekable();
+        let mut tables = self.tables.iter().peekable();
         let mut parts = Vec::with_capacity(ranges.len());
         for range in ranges {
             reaching.retain(|span| span.range.end > range.start);
@@ -107,7 +114,16 @@ impl Document {
                 .iter()
                 .map(|span| Span { range: clip(span.range.start)..clip(span.range.end), mark: span.mark.clone() });
             let text = slice(&self.text, range.clone()).to_owned();
-            parts.push(Self { text, spans: clipped.collect(), blocks: Vec::new() });
+            let mut part = Self { text, spans: clipped.collect(), ..Self::default() };
+            while let Some(at) = blocks.next_if(|at| **at < range.end) {
+                part.blocks.extend(at.checked_sub(range.start).filter(|at| *at > 0));
+            }
+            while let Some((within, table)) = tables.next_if(|(within, _)| within.start < range.end) {
+                if within.start >= range.start && within.end <= range.end {
+                    part.tables.push((clip(within.start)..clip(within.end), table.clone()));
+                }
+            }
+            parts.push(part);
         }
         parts
     }

@@ -43,7 +43,7 @@ pub(super) fn render(markdown: &str) -> Vec<RenderedPart> {
     for event in Parser::new_ext(&prepare(markdown), options) {
         writer.event(event);
     }
-    vec![RenderedPart { text: format!("<div style=\"{BODY}\">\n{}</div>", writer.html), plain }]
+    vec![RenderedPart::of_text(format!("<div style=\"{BODY}\">\n{}</div>", writer.html), plain)]
 }
 
 /// A tag that is open.

@@ -12,9 +12,15 @@ use nanobot_channel::Measure;
 use super::address::is_address;
 use super::document::Mark;
 use super::lines::{Line, Markup, SPACER, Stretch, with_neighbours, write_fenced};
+use super::native::Room;
 
 /// The addresses that Slack follows.
 pub(super) const SCHEMES: &[&str] = &["http://", "https://", "mailto:"];
+
+/// What fits into a message of blocks (Slack's developer documentation, "Table block" and "Section
+/// block"; one table in each: error `only_one_table_allowed`). All of them together take some 12,000
+/// characters, which is said nowhere; more is refused with `msg_blocks_too_long`.
+pub(super) const ROOM: Room = Room { tables: 8, rows: 100, columns: 20, cells: 10_000, text: 3000, all: 10_000 };
 
 /// The dialect.
 #[derive(Clone, Copy, Debug)]

@@ -25,7 +25,7 @@ pub(super) fn render(markdown: &str, measure: Measure, limit: usize) -> Vec<Rend
             let reopen = flow.verbatim_at(range.start).map_or("", |verbatim| &verbatim.reopen);
             let close = flow.verbatim_at(range.end).map_or("", |verbatim| &verbatim.close);
             let text = format!("{reopen}{}{close}", slice(markdown, range));
-            RenderedPart { plain: text.clone(), text }
+            RenderedPart::of_text(text.clone(), text)
         })
         .collect()
 }

@@ -11,7 +11,7 @@ const GUTTER: &str = "  ";
 const LONGEST_NAMES: usize = 160;
 
 /// The rows of a table, the head first.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Table {
     right: Vec<bool>,
     rows: Vec<Vec<String>>,
@@ -45,6 +45,16 @@ impl Table {
     /// What the last cell holds so far.
     pub(super) fn cell(&self) -> &str {
         self.rows.last().and_then(|row| row.last()).map_or("", String::as_str)
+    }
+
+    /// The rows, the head first.
+    pub(super) fn rows(&self) -> &[Vec<String>] {
+        &self.rows
+    }
+
+    /// Which columns keep to the right.
+    pub(super) fn right(&self) -> &[bool] {
+        &self.right
     }
 
     /// How wide the aligned lines are, in columns.

@@ -4,6 +4,7 @@ mod checks;
 mod dialects;
 mod general;
 mod hostile;
+mod native;
 mod properties;
 mod readers;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nanobot_bus::LedgerEntry;
 use nanobot_channel::{Channel, ChannelError, ChannelName, ChatId, OutboundPart};
-use nanobot_channels::text::render;
+use nanobot_channels::text::{RenderedPart, render};
 use nanobot_config::Config;
 use nanobot_control::ControlClient;
 use nanobot_types::{InboundMessage, OutboundKey, OutboundKind, OutboundMessage};
@@ -90,8 +90,8 @@ async fn send(channel: &dyn Channel, chat: &ChatId) -> Result<(), ChannelError> 
     let count = u32::try_from(rendered.len()).unwrap_or(u32::MAX);
     for (index, part) in (0..count).zip(rendered) {
         let message = Arc::clone(&message);
-        let (text, plain) = (part.text, part.plain);
-        channel.send(&OutboundPart { message, index, count, text, plain, in_doubt: false }).await?;
+        let RenderedPart { text, plain, blocks } = part;
+        channel.send(&OutboundPart { message, index, count, text, plain, blocks, in_doubt: false }).await?;
     }
     Ok(())
 }

@@ -73,7 +73,7 @@ fn piece() -> impl Strategy<Value = String> {
     prop_oneof![4 => proptest::sample::select(samples).prop_map(str::to_owned), 1 => "\\PC{0,12}"]
 }
 
-fn markdown() -> impl Strategy<Value = String> {
+pub(super) fn markdown() -> impl Strategy<Value = String> {
     proptest::collection::vec(piece(), 0..60).prop_map(|pieces| pieces.concat())
 }
 
@@ -93,7 +93,7 @@ fn seen(dialect: Dialect, text: &str) -> String {
 
 /// How often each letter and digit occurs: what no dialect may change. A part that names the
 /// language of its code again, or its address, has more.
-fn letters(text: &str) -> HashMap<char, usize> {
+pub(super) fn letters(text: &str) -> HashMap<char, usize> {
     let mut counts = HashMap::new();
     for c in text.chars().filter(|c| c.is_alphanumeric()) {
         *counts.entry(c).or_default() += 1;

@@ -38,7 +38,7 @@ fn completing(
     let mut message = running.message(inbound, OutboundKind::Final, text.to_owned());
     message.completes = Some(stream.clone());
     let (text, plain) = (text.to_owned(), text.to_owned());
-    OutboundPart { message: message.into(), index: 0, count: 1, text, plain, in_doubt: false }
+    OutboundPart { message: message.into(), index: 0, count: 1, text, plain, blocks: Vec::new(), in_doubt: false }
 }
 
 async fn a_draft_becomes_the_reply(harness: impl ChannelHarness) -> anyhow::Result<()> {

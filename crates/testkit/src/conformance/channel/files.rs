@@ -127,7 +127,7 @@ fn with_files(
     let mut message = running.message(inbound, OutboundKind::Final, text.to_owned());
     message.media = paths.iter().map(|path| MediaRef::new(path.to_string_lossy())).collect();
     let (text, plain) = (text.to_owned(), text.to_owned());
-    OutboundPart { message: message.into(), index: 0, count: 1, text, plain, in_doubt: false }
+    OutboundPart { message: message.into(), index: 0, count: 1, text, plain, blocks: Vec::new(), in_doubt: false }
 }
 
 async fn files_arrive(harness: impl ChannelHarness) -> anyhow::Result<()> {
