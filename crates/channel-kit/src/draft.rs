@@ -3,14 +3,18 @@
 //! Decision: one small task per draft owns its message and its pace, so that showing text never
 //! keeps a reply waiting for longer than the one call that is under way. Drafts are decoration:
 //! without a running channel, beyond the bound, or after a failed first message there is none, and
-//! the reply is a message of its own.
+//! the reply is a message of its own. Nobody is to see half a text for ever, so a draft that a kill
+//! left in a chat is deleted at the next start ([`DraftBoard::recover`]).
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use nanobot_channel::{ChannelError, Measure, SendRecovery, StreamId};
+use nanobot_channel::{ChannelContext, ChannelError, Measure, SendRecovery, StreamId, Value};
+use serde::de::DeserializeOwned;
 use tokio::sync::watch;
+
+use crate::leftover::Leftovers;
 
 /// How many streams are remembered, finished ones included: what comes late must not begin anew.
 const REMEMBERED: usize = 128;
@@ -42,6 +46,12 @@ pub trait DraftPlace: Send + Sync + 'static {
     /// # Errors
     /// Why it could not be edited; it is tried again with the text that comes next.
     fn edit(&self, message: &Self::Message, text: &str) -> impl Future<Output = Result<(), ChannelError>> + Send;
+
+    /// What finds the message after a restart: where it is, and what it is called there. Given to
+    /// whoever deletes it then ([`DraftBoard::recover`]). `None` where it cannot be deleted.
+    fn trace(&self, _message: &Self::Message) -> Option<Value> {
+        None
+    }
 }
 
 /// The drafts of one channel, by their streams.
@@ -50,6 +60,7 @@ pub struct DraftBoard<M> {
     measure: Measure,
     limit: usize,
     entries: Mutex<VecDeque<Entry<M>>>,
+    leftovers: Arc<Leftovers>,
 }
 
 #[derive(Debug)]
@@ -78,8 +89,10 @@ enum Phase {
     /// More may come.
     #[default]
     Growing,
-    /// Nothing more comes.
+    /// Nothing more comes, and a reply takes the message over.
     Closed,
+    /// Nothing more comes, and the message stays what it is.
+    Left,
     /// The message belongs to the reply now.
     Claimed,
 }
@@ -88,6 +101,7 @@ enum Phase {
 #[derive(Clone, Debug)]
 struct Shown<M> {
     message: Option<M>,
+    trace: Option<Value>,
     is_over: bool,
 }
 
@@ -96,7 +110,30 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
     /// than is needed to see where it is cut is kept.
     #[must_use]
     pub fn new(measure: Measure, limit: usize) -> Self {
-        Self { measure, limit, entries: Mutex::default() }
+        Self { measure, limit, entries: Mutex::default(), leftovers: Arc::default() }
+    }
+
+    /// Notes drafts from now on, and deletes, beside the run of `context`, those that a kill left:
+    /// `delete` gets what [`DraftPlace::trace`] gave. It is asked a few times where the platform fails;
+    /// an error that says [to give up](SendRecovery::GiveUp) counts as done. `account` is who the
+    /// platform says we are: what was sent on behalf of another one is left alone.
+    ///
+    /// To be called at the begin of every run, before drafts can begin.
+    pub async fn recover<T, F>(
+        &self,
+        context: &ChannelContext,
+        account: &str,
+        delete: impl Fn(T) -> F + Send + Sync + 'static,
+    ) where
+        T: DeserializeOwned + Clone + Send + 'static,
+        F: Future<Output = Result<(), ChannelError>> + Send + 'static,
+    {
+        let left = self.leftovers.open(Arc::clone(&context.notes), context.tasks.clone(), account).await;
+        if left.is_empty() {
+            return;
+        }
+        let (leftovers, cancel) = (Arc::clone(&self.leftovers), context.cancel.clone());
+        context.tasks.spawn(async move { cancel.run_until_cancelled(leftovers.take_away(left, delete)).await });
     }
 
     /// Adds text to a draft. `None`, unless this begins one: then its [`DraftSlot::run`] is to be kept
@@ -112,17 +149,18 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
         }
         let mut text = Text::default();
         text.add(delta, self.measure, self.limit);
-        Some(insert(&mut entries, stream, text))
+        Some(self.insert(&mut entries, stream, text))
     }
 
-    /// Nothing more comes: what was not shown yet is shown.
-    pub fn close(&self, stream: &StreamId) {
+    /// Nothing more comes: what was not shown yet is shown. When the turn is `resuming` it stays as it
+    /// is, otherwise a reply is to take it over.
+    pub fn close(&self, stream: &StreamId, resuming: bool) {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = entries.iter().find(|entry| entry.stream == *stream) {
             entry.text.send_if_modified(|text| {
                 let is_growing = text.phase == Phase::Growing;
                 if is_growing {
-                    text.phase = Phase::Closed;
+                    text.phase = if resuming { Phase::Left } else { Phase::Closed };
                 }
                 is_growing
             });
@@ -130,31 +168,36 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
     }
 
     /// Takes the message of a draft for the reply, after what is under way. Asked again it gives the
-    /// same message, because a reply may have to be sent again.
+    /// same message, because a reply may have to be sent again. `None` also when it could not be made
+    /// sure that the message is never deleted as what a kill left.
     pub async fn claim(&self, stream: &StreamId) -> Option<M> {
         let mut shown = {
             let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(entry) = entries.iter().find(|entry| entry.stream == *stream) else {
-                insert(&mut entries, stream, Text { phase: Phase::Claimed, ..Text::default() });
+                self.insert(&mut entries, stream, Text { phase: Phase::Claimed, ..Text::default() });
                 return None;
             };
             entry.text.send_modify(|text| text.phase = Phase::Claimed);
             entry.shown.clone()
         };
-        let message = shown.wait_for(|shown| shown.is_over).await.ok().and_then(|shown| shown.message.clone());
         // A task that was ended from outside leaves what it last said.
-        message.or_else(|| shown.borrow().message.clone())
+        let over = shown.wait_for(|shown| shown.is_over).await.ok().map(|shown| shown.clone());
+        let Shown { message, trace, .. } = over.unwrap_or_else(|| shown.borrow().clone());
+        match trace {
+            Some(trace) if !self.leftovers.forget(&trace).await => None,
+            _ => message,
+        }
     }
-}
 
-fn insert<M>(entries: &mut VecDeque<Entry<M>>, stream: &StreamId, text: Text) -> DraftSlot<M> {
-    if entries.len() >= REMEMBERED {
-        entries.pop_front();
+    fn insert(&self, entries: &mut VecDeque<Entry<M>>, stream: &StreamId, text: Text) -> DraftSlot<M> {
+        if entries.len() >= REMEMBERED {
+            entries.pop_front();
+        }
+        let (text, reader) = watch::channel(text);
+        let (writer, shown) = watch::channel(Shown { message: None, trace: None, is_over: false });
+        entries.push_back(Entry { stream: stream.clone(), text, shown });
+        DraftSlot { text: reader, shown: writer, leftovers: Arc::clone(&self.leftovers) }
     }
-    let (text, reader) = watch::channel(text);
-    let (writer, shown) = watch::channel(Shown { message: None, is_over: false });
-    entries.push_back(Entry { stream: stream.clone(), text, shown });
-    DraftSlot { text: reader, shown: writer }
 }
 
 impl Text {
@@ -173,6 +216,7 @@ impl Text {
 pub struct DraftSlot<M> {
     text: watch::Receiver<Text>,
     shown: watch::Sender<Shown<M>>,
+    leftovers: Arc<Leftovers>,
 }
 
 impl<M: Clone + Send + Sync> DraftSlot<M> {
@@ -199,11 +243,11 @@ impl<M: Clone + Send + Sync> DraftSlot<M> {
                     }
                 }
                 // Without its id there may be a message all the same: a second one would stay.
-                if phase == Phase::Closed || self.shown.borrow().message.is_none() {
+                if phase != Phase::Growing || self.shown.borrow().message.is_none() {
                     break;
                 }
                 visible = text;
-            } else if phase == Phase::Closed {
+            } else if phase != Phase::Growing {
                 break;
             }
             if !self.rest(pause).await {
@@ -211,6 +255,20 @@ impl<M: Clone + Send + Sync> DraftSlot<M> {
             }
         }
         self.shown.send_modify(|shown| shown.is_over = true);
+        self.outlive().await;
+    }
+
+    /// Waits for what becomes of a message that grows no more. What nobody takes over is no draft any
+    /// longer.
+    async fn outlive(mut self) {
+        let Some(trace) = self.shown.borrow().trace.clone() else { return };
+        let closed = self.text.borrow().phase == Phase::Closed;
+        let claimed = self.text.wait_for(|text| text.phase == Phase::Claimed);
+        let limit = if closed { LONGEST_SILENCE } else { Duration::ZERO };
+        // Whoever claims it forgets it; and a board that is gone leaves what it shows to the next one.
+        if tokio::time::timeout(limit, claimed).await.is_err() {
+            self.leftovers.forget(&trace).await;
+        }
     }
 
     async fn show<P: DraftPlace<Message = M>>(&self, place: &P, text: &str) -> Result<(), ChannelError> {
@@ -219,7 +277,14 @@ impl<M: Clone + Send + Sync> DraftSlot<M> {
             return place.edit(&message, text).await;
         }
         let message = place.begin(text).await?;
-        self.shown.send_modify(|shown| shown.message = message);
+        let trace = message.as_ref().and_then(|message| place.trace(message));
+        self.shown.send_modify(|shown| {
+            shown.message = message;
+            shown.trace.clone_from(&trace);
+        });
+        if let Some(trace) = trace {
+            self.leftovers.note(trace).await;
+        }
         Ok(())
     }
 
@@ -236,9 +301,13 @@ impl<M: Clone + Send + Sync> DraftSlot<M> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::sync::atomic::Ordering;
+
+    use nanobot_channel::TaskTracker;
+    use serde_json::json;
 
     use super::*;
+    use crate::leftover::tests::Paper;
 
     /// Writes down what it is asked for.
     #[derive(Clone, Debug, Default)]
@@ -266,6 +335,17 @@ mod tests {
             self.note(&format!("edit {message}"), text);
             Ok(())
         }
+
+        fn trace(&self, message: &u8) -> Option<Value> {
+            Some(Value::from(*message))
+        }
+    }
+
+    /// A board that notes what it shows.
+    async fn noting(paper: &Arc<Paper>) -> (DraftBoard<u8>, TaskTracker) {
+        let (board, tasks) = (DraftBoard::new(Measure::CodePoints, 4), TaskTracker::new());
+        board.leftovers.open(Arc::<Paper>::clone(paper), tasks.clone(), "bot").await;
+        (board, tasks)
     }
 
     #[tokio::test(start_paused = true)]
@@ -292,5 +372,55 @@ mod tests {
         let (board, stream) = (DraftBoard::<u8>::new(Measure::CodePoints, 4), StreamId::new("s"));
         assert_eq!(board.claim(&stream).await, None);
         assert!(board.append(&stream, "late").is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_draft_is_noted_until_a_reply_takes_it_or_nobody_does() {
+        let second = || tokio::time::sleep(Duration::from_secs(1));
+        let table: [(&str, Option<bool>, Duration, Value); 5] = [
+            ("it grows", None, Duration::ZERO, json!([7])),
+            ("nothing comes for long", None, LONGEST_SILENCE, Value::Null),
+            ("the reply is to come", Some(false), Duration::ZERO, json!([7])),
+            ("no reply comes for long", Some(false), LONGEST_SILENCE, Value::Null),
+            ("tools follow", Some(true), Duration::ZERO, Value::Null),
+        ];
+        for (what, end, later, noted) in table {
+            let (paper, stream) = (Arc::new(Paper::default()), StreamId::new("s"));
+            let (board, tasks) = noting(&paper).await;
+            tasks.spawn(board.append(&stream, "ab").unwrap().run(Chat::default(), Duration::from_secs(1)));
+            second().await;
+            assert_eq!(paper.drafts(), json!([7]), "{what}");
+            if let Some(resuming) = end {
+                board.close(&stream, resuming);
+            }
+            tokio::time::sleep(later).await;
+            second().await;
+            assert_eq!(paper.drafts(), noted, "{what}");
+            assert_eq!(board.claim(&stream).await, Some(7), "{what}");
+            assert_eq!(paper.drafts(), Value::Null, "{what}: what a reply may take is not to be deleted");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_draft_that_might_be_deleted_later_becomes_no_reply() {
+        let (paper, stream) = (Arc::new(Paper::default()), StreamId::new("s"));
+        let (board, tasks) = noting(&paper).await;
+        tasks.spawn(board.append(&stream, "ab").unwrap().run(Chat::default(), Duration::from_secs(1)));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        paper.is_full.store(true, Ordering::Relaxed);
+        assert_eq!(board.claim(&stream).await, None);
+        assert_eq!(paper.drafts(), json!([7]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_board_that_is_gone_leaves_its_drafts_to_the_next() {
+        let (paper, stream) = (Arc::new(Paper::default()), StreamId::new("s"));
+        let (board, tasks) = noting(&paper).await;
+        tasks.spawn(board.append(&stream, "ab").unwrap().run(Chat::default(), Duration::from_secs(1)));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        drop(board);
+        tasks.close();
+        tasks.wait().await;
+        assert_eq!(paper.drafts(), json!([7]));
     }
 }

@@ -9,7 +9,7 @@
 //! - [`read_section`] and [`wrong`]: settings out of a section, and what to say about a key.
 //! - [`Background`]: work beside receiving that ends with it.
 //! - [`DraftBoard`] and [`DraftPlace`]: text that is shown while it grows, in one message that is
-//!   edited until the reply takes it over.
+//!   edited until the reply takes it over, and deleted when a kill left it.
 //! - [`http`]: the client for an API that holds a token, and what its failures mean to a send.
 //! - [`growing_pause`]: how long to wait before the next try.
 //! - [`repeatable`]: the error of a call that does no harm when it is made twice.
@@ -21,6 +21,7 @@ mod background;
 mod draft;
 mod error;
 pub mod http;
+mod leftover;
 mod pause;
 mod secret;
 mod section;

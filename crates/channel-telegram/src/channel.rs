@@ -167,8 +167,8 @@ impl Drafts for TelegramChannel {
     }
 
     async fn close(&self, end: &OutboundMessage) -> Result<(), ChannelError> {
-        if let OutboundKind::StreamEnd { stream, .. } = &end.kind {
-            self.drafts.close(stream);
+        if let OutboundKind::StreamEnd { stream, resuming } = &end.kind {
+            self.drafts.close(stream, *resuming);
         }
         Ok(())
     }
