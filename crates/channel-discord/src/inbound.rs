@@ -29,9 +29,9 @@ impl Origin<'_> {
     fn arrival(&self, addressed: bool) -> Arrival {
         match self.guild {
             None => Arrival::direct(),
-            Some(_) => {
-                let parent = self.parent.map(|parent| ChatId::from(parent.to_string()));
-                Arrival { parent, ..Arrival::group(addressed) }
+            Some(guild) => {
+                let parents = self.parent.map(|parent| parent.to_string()).into_iter().chain([guild.to_string()]);
+                Arrival { parents: parents.map(ChatId::from).collect(), ..Arrival::group(addressed) }
             }
         }
     }
@@ -43,6 +43,8 @@ pub(crate) struct Candidate<'a> {
     /// The message; `None` for a command or a button.
     pub(crate) message: Option<&'a Message>,
     origin: Origin<'a>,
+    /// Its id: later ones are larger.
+    pub(crate) number: u64,
     id: MessageId,
     text: String,
     pub(crate) arrival: Arrival,
@@ -51,16 +53,25 @@ pub(crate) struct Candidate<'a> {
 }
 
 impl<'a> Candidate<'a> {
-    pub(crate) fn new(origin: Origin<'a>, id: MessageId, text: String, addressed: bool) -> Self {
+    pub(crate) fn new(origin: Origin<'a>, number: u64, text: String, addressed: bool) -> Self {
         Self {
             message: None,
             origin,
-            id,
+            number,
+            id: MessageId::from(number.to_string()),
             text,
             arrival: origin.arrival(addressed),
             sender: SenderId::from(origin.user.id.to_string()),
             chat: ChatId::from(origin.channel.to_string()),
         }
+    }
+
+    pub(crate) fn channel(&self) -> ChannelId {
+        self.origin.channel
+    }
+
+    pub(crate) fn guild(&self) -> Option<GuildId> {
+        self.origin.guild
     }
 
     fn metadata(&self) -> Map {
@@ -102,8 +113,7 @@ impl DiscordChannel {
         }
         let (text, is_named) = without_salutation(&message.content, bot.id);
         let addressed = is_named || is_meant(message, &bot);
-        let id = MessageId::from(message.id.to_string());
-        Some(Candidate { message: Some(message), ..Candidate::new(origin, id, text, addressed) })
+        Some(Candidate { message: Some(message), ..Candidate::new(origin, message.id.get(), text, addressed) })
     }
 
     /// Whether a channel, or the one that it is part of, is among those that are listened to.

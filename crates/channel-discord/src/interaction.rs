@@ -3,7 +3,7 @@
 //! Discord waits three seconds for an answer to either, so that is given at once, beside the queue
 //! of events; what the person asked for goes through the queue as a message.
 
-use nanobot_channel::{AccessDecision, ChannelContext, ChatKind, CommandInfo, MessageId};
+use nanobot_channel::{AccessDecision, ChannelContext, ChatKind, CommandInfo};
 use serde::de::IgnoredAny;
 use serde_json::json;
 use serenity::builder::{
@@ -102,7 +102,7 @@ impl DiscordChannel {
         if !self.listens_to(&origin) {
             return None;
         }
-        Some(Candidate::new(origin, MessageId::from(asked.id.to_string()), asked.text, true))
+        Some(Candidate::new(origin, asked.id.get(), asked.text, true))
     }
 
     /// Answers Discord for a person who may talk, without waiting for it.

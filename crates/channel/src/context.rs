@@ -28,22 +28,22 @@ pub struct Arrival {
     /// Whether it means the assistant: a mention of it, an answer to it, a command for it.
     /// Always so in a direct chat.
     pub addressed: bool,
-    /// The chat that this one is a part of (the channel of a thread), where rules for the whole
-    /// hold for its parts.
-    pub parent: Option<ChatId>,
+    /// What the chat is a part of, nearest first (the channel of a thread, the server of a channel):
+    /// rules for a whole hold for its parts.
+    pub parents: Vec<ChatId>,
 }
 
 impl Arrival {
     /// In a chat with one person.
     #[must_use]
     pub fn direct() -> Self {
-        Self { kind: ChatKind::Direct, addressed: true, parent: None }
+        Self { kind: ChatKind::Direct, addressed: true, parents: Vec::new() }
     }
 
     /// Where several people talk; `addressed` when the message means the assistant.
     #[must_use]
     pub fn group(addressed: bool) -> Self {
-        Self { kind: ChatKind::Group, addressed, parent: None }
+        Self { kind: ChatKind::Group, addressed, parents: Vec::new() }
     }
 }
 

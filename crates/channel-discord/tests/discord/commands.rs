@@ -4,7 +4,7 @@ use nanobot_channel::{Arrival, Button};
 use nanobot_testkit::discord::CHANNELS;
 use serde_json::json;
 
-use crate::support::{Running, ann, mallory, reply, with};
+use crate::support::{Running, ann, in_server, mallory, reply, with};
 
 #[tokio::test]
 async fn the_menu_shows_what_the_assistant_understands() {
@@ -51,9 +51,8 @@ async fn a_command_is_answered_in_private_and_arrives_as_text() {
         assert_eq!(running.fake.texts_in(channel), [format!("done with {number}")]);
     }
     let seen = running.assistant.seen();
-    let parent = Some(CHANNELS[0].to_string().as_str().into());
     let arrivals: Vec<_> = seen.arrived.into_iter().map(|(_, arrival)| arrival).collect();
-    assert_eq!(arrivals, [Arrival::direct(), Arrival::group(true), Arrival { parent, ..Arrival::group(true) }]);
+    assert_eq!(arrivals, [Arrival::direct(), in_server(&[], true), in_server(&[CHANNELS[0]], true)]);
     running.stop().await;
 }
 

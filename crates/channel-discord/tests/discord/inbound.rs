@@ -1,10 +1,10 @@
 //! What people send, as the assistant sees it.
 
-use nanobot_channel::{Arrival, ChatId, Map, MediaRef, SessionKey};
+use nanobot_channel::{Arrival, Map, MediaRef, SessionKey};
 use nanobot_testkit::discord::{BOT_ID, CHANNELS, Fault, GUILD, Incoming, Person};
 use serde_json::json;
 
-use crate::support::{Running, ann, mallory, reply};
+use crate::support::{Running, ann, in_server, mallory, reply};
 
 fn keys(value: &serde_json::Value) -> Map {
     value.as_object().unwrap().clone()
@@ -46,11 +46,11 @@ async fn in_a_server_mentions_and_answers_are_for_the_assistant() {
     let arrived: Vec<_> = seen.arrived.iter().map(|(m, arrival)| (m.content.as_str(), arrival.clone())).collect();
     let named = format!("<@{BOT_ID}> for you");
     let expected = [
-        ("not for you", Arrival::group(false)),
-        (named.as_str(), Arrival::group(true)),
-        ("between us", Arrival::group(false)),
-        ("[Reply to bot: yes?]\nan answer to you", Arrival::group(true)),
-        ("[Reply to @ann: between us]\nan answer to her", Arrival::group(false)),
+        ("not for you", in_server(&[], false)),
+        (named.as_str(), in_server(&[], true)),
+        ("between us", in_server(&[], false)),
+        ("[Reply to bot: yes?]\nan answer to you", in_server(&[], true)),
+        ("[Reply to @ann: between us]\nan answer to her", in_server(&[], false)),
     ];
     assert_eq!(arrived, expected);
     assert_eq!(last.metadata["guild_id"], json!(GUILD.to_string()));
@@ -72,8 +72,7 @@ async fn a_thread_is_a_session_of_its_own_within_its_channel() {
     for (key, value) in [("parent_channel_id", room), ("context_chat_id", thread), ("thread_id", thread)] {
         assert_eq!(inbound.metadata[key], json!(value.to_string()), "{key}");
     }
-    let parent = Some(ChatId::from(room.to_string()));
-    assert_eq!(running.assistant.seen().arrived[0].1, Arrival { parent, ..Arrival::group(false) });
+    assert_eq!(running.assistant.seen().arrived[0].1, in_server(&[room], false));
     running.channel.send(&reply(&inbound, "here")).await.unwrap();
     assert_eq!(running.fake.texts_in(thread), ["here"]);
     running.fake.push(Incoming::in_channel(thread, &ann(), "more"));

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use nanobot_channel::{
-    Channel, ChannelError, ChannelFactory as _, ChannelName, CommandInfo, InboundMessage, OutboundKey, OutboundKind,
-    OutboundMessage, OutboundPart, RawConfig, Value,
+    Arrival, Channel, ChannelError, ChannelFactory as _, ChannelName, ChatId, CommandInfo, InboundMessage, OutboundKey,
+    OutboundKind, OutboundMessage, OutboundPart, RawConfig, Value,
 };
 use nanobot_channel_discord::DiscordFactory;
-use nanobot_testkit::discord::{Incoming, Person, TOKEN};
+use nanobot_testkit::discord::{GUILD, Incoming, Person, TOKEN};
 use nanobot_testkit::{Assistant, ChannelRun, DiscordFake};
 use serde_json::json;
 
@@ -29,11 +29,17 @@ pub(crate) fn mallory() -> Person {
     Person::new(66, "mallory")
 }
 
+/// How a message in the server arrives, in what is part of these channels.
+pub(crate) fn in_server(channels: &[u64], addressed: bool) -> Arrival {
+    let parents = channels.iter().chain([&GUILD]).map(|id| ChatId::from(id.to_string())).collect();
+    Arrival { parents, ..Arrival::group(addressed) }
+}
+
 /// A channel at a fake, with these keys besides the usual ones.
 pub(crate) fn channel(fake: &DiscordFake, keys: &Value) -> Arc<dyn Channel> {
     let mut section = json!({
         "enabled": true, "token": TOKEN, "apiBase": fake.api_base(), "streamEditInterval": 0.1,
-        "readReceiptEmoji": "", "workingEmoji": "",
+        "readReceiptEmoji": "", "workingEmoji": "", "reconnectPause": 0.01,
     });
     section.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
     DiscordFactory.create(ChannelName::from("discord"), &RawConfig::new(section)).unwrap()

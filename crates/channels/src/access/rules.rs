@@ -3,7 +3,9 @@
 //! Decision: the rule that says more about a place decides there. A group with a list of its own
 //! goes by that list, any other by `allowFrom`; an approval stands in for an entry of `allowFrom`
 //! and of no other list. Only where no list of people is written at all, naming a group in
-//! `groupAllowFrom` lets in everybody who is there. An empty list is nobody.
+//! `groupAllowFrom` lets in everybody who is there. An empty list is nobody. Rules for a place hold
+//! in what is part of it, unless there are nearer ones: for a thread those of the thread, then of its
+//! channel, then of its server.
 //!
 //! A verdict depends on nothing but the message's origin, these rules and whether its sender was
 //! approved; who was, is [`crate::PairingStore`]'s business.
@@ -173,9 +175,9 @@ impl AccessRules {
     }
 }
 
-/// A chat, and what it is a part of.
+/// A chat, and what it is a part of, nearest first.
 fn places<'a>(chat: &'a ChatId, arrival: &'a Arrival) -> impl Iterator<Item = &'a str> {
-    [Some(chat), arrival.parent.as_ref()].into_iter().flatten().map(ChatId::as_str)
+    std::iter::once(chat).chain(&arrival.parents).map(ChatId::as_str)
 }
 
 /// Whether a list lets somebody in. An approval counts like an entry, but adds nobody to an empty
@@ -243,7 +245,7 @@ mod tests {
     #[test]
     fn groups() {
         use Verdict::{Allowed, Denied};
-        let thread = Arrival { parent: Some("-5".into()), ..Arrival::group(true) };
+        let thread = Arrival { parents: vec!["-5".into(), "server".into()], ..Arrival::group(true) };
         let (meant, talk) = (Arrival::group(true), Arrival::group(false));
         let table = [
             // Strangers are never told anything in a group.
@@ -295,6 +297,18 @@ mod tests {
             (json!({"groups": {"-5": {"allowFrom": ["*"]}}, "allowFrom": ["2"]}), "1", &meant, Allowed, Allowed),
             (json!({"groups": {"-5": {"allow_from": ["2"]}}, "allowFrom": ["*"]}), "1", &meant, Denied, Denied),
             (json!({"groups": {"-5": {"allowFrom": []}}, "allowFrom": ["*"]}), "1", &thread, Denied, Denied),
+            // A server stands for its channels, which may have nearer rules.
+            (json!({"allowFrom": ["1"], "groupAllowFrom": ["server"]}), "1", &thread, Allowed, Allowed),
+            (json!({"allowFrom": ["1"], "groupAllowFrom": ["server"]}), "1", &meant, Denied, Denied),
+            (json!({"groupAllowFrom": ["server"]}), "1", &thread, Allowed, Allowed),
+            (json!({"groups": {"server": {"allowFrom": ["1"]}}}), "1", &thread, Allowed, Allowed),
+            (
+                json!({"groups": {"server": {"allowFrom": ["1"]}, "-5": {"allowFrom": ["2"]}}}),
+                "1",
+                &thread,
+                Denied,
+                Denied,
+            ),
             (
                 json!({"groups": {"-5": {"policy": "mention"}}, "groupPolicy": "open", "allowFrom": ["1"]}),
                 "1",
@@ -312,7 +326,7 @@ mod tests {
             ),
         ];
         for (section, sender, arrival, stranger, approved) in table {
-            let chat = if arrival.parent.is_some() { "-55" } else { "-5" };
+            let chat = if arrival.parents.is_empty() { "-5" } else { "-55" };
             let verdicts = verdicts(&section, sender, chat, arrival);
             assert_eq!(verdicts, (stranger, approved), "{section} {sender} {arrival:?}");
         }
