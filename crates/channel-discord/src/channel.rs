@@ -20,6 +20,7 @@ use crate::error::CallError;
 use crate::place::Place;
 use crate::reaction::Reactions;
 use crate::route::Route;
+use crate::seen::Seen;
 use crate::threads::Threads;
 
 /// How much text a message gets, in code points.
@@ -39,6 +40,7 @@ pub struct DiscordChannel {
     pub(crate) config: Arc<DiscordConfig>,
     pub(crate) api: Arc<Api>,
     pub(crate) threads: Arc<Threads>,
+    pub(crate) seen: Arc<Seen>,
     pub(crate) drafts: Arc<DraftBoard<DiscordMessage>>,
     pub(crate) reactions: Arc<Reactions>,
     cursor: Arc<Mutex<Cursor>>,
@@ -58,6 +60,7 @@ impl DiscordChannel {
             config: Arc::new(config),
             api,
             threads: Arc::default(),
+            seen: Arc::default(),
             drafts: Arc::new(DraftBoard::new(Measure::CodePoints, TEXT_LIMIT)),
             reactions: Arc::default(),
             cursor: Arc::default(),
@@ -83,7 +86,9 @@ impl Channel for DiscordChannel {
     }
 
     async fn run(&self, context: ChannelContext) -> Result<(), ChannelError> {
-        self.background.during(&context, self.receive(&context)).await
+        let outcome = self.background.during(&context, self.receive(&context)).await;
+        self.seen.write(context.notes.as_ref()).await;
+        outcome
     }
 
     async fn send(&self, part: &OutboundPart) -> Result<Sent, ChannelError> {
@@ -139,8 +144,8 @@ impl Drafts for DiscordChannel {
     }
 
     async fn close(&self, end: &OutboundMessage) -> Result<(), ChannelError> {
-        if let OutboundKind::StreamEnd { stream, .. } = &end.kind {
-            self.drafts.close(stream);
+        if let OutboundKind::StreamEnd { stream, resuming } = &end.kind {
+            self.drafts.close(stream, *resuming);
         }
         Ok(())
     }

@@ -39,6 +39,7 @@ impl ChannelFactory for DiscordFactory {
             "streamEditInterval": config.stream_edit_interval,
             "slashCommands": config.slash_commands,
             "requestTimeout": config.request_timeout,
+            "reconnectPause": config.reconnect_pause,
         })
     }
 

@@ -46,32 +46,37 @@ impl<'a> Frame<'a> {
         serde_json::from_str(self.d.map_or("null", RawValue::get))
     }
 
-    /// The content as a message. What cannot be read beside the text is left out: Discord adds new
-    /// kinds of things to messages all the time.
+    /// The content as a message.
     pub(crate) fn message(&self) -> Result<Message, serde_json::Error> {
-        const BESIDE_THE_TEXT: [&str; 12] = [
-            "activity",
-            "application",
-            "components",
-            "interaction",
-            "interaction_metadata",
-            "member",
-            "message_snapshots",
-            "poll",
-            "reactions",
-            "referenced_message",
-            "sticker_items",
-            "thread",
-        ];
-        self.content().or_else(|error| {
-            let Ok(Value::Object(mut message)) = self.content() else { return Err(error) };
-            for key in BESIDE_THE_TEXT {
-                message.remove(key);
-            }
-            message.insert("embeds".to_owned(), json!([]));
-            serde_json::from_value(Value::Object(message)).map_err(|_it_was_not_that| error)
-        })
+        read_message(self.d.map_or("null", RawValue::get))
     }
+}
+
+/// A message, of the gateway or of the API. What cannot be read beside the text is left out: Discord
+/// adds new kinds of things to messages all the time.
+pub(crate) fn read_message(text: &str) -> Result<Message, serde_json::Error> {
+    const BESIDE_THE_TEXT: [&str; 12] = [
+        "activity",
+        "application",
+        "components",
+        "interaction",
+        "interaction_metadata",
+        "member",
+        "message_snapshots",
+        "poll",
+        "reactions",
+        "referenced_message",
+        "sticker_items",
+        "thread",
+    ];
+    serde_json::from_str(text).or_else(|error| {
+        let Ok(Value::Object(mut message)) = serde_json::from_str(text) else { return Err(error) };
+        for key in BESIDE_THE_TEXT {
+            message.remove(key);
+        }
+        message.insert("embeds".to_owned(), json!([]));
+        serde_json::from_value(Value::Object(message)).map_err(|_it_was_not_that| error)
+    })
 }
 
 /// What comes first.

@@ -32,9 +32,11 @@ pub(crate) enum End {
     Down(ChannelError),
 }
 
-/// Something that a person did.
+/// Something to be dealt with.
 #[derive(Debug)]
 pub(crate) enum Work {
+    /// A session began that knows nothing of what was said before.
+    Beginning,
     Message(Box<Message>),
     Interaction(Box<Interaction>),
 }
@@ -183,6 +185,11 @@ impl<'a> Connection<'a> {
             tracing::warn!(channel = %self.channel.name, %error, event = name, "an event could not be read and was skipped");
         };
         let work = match name {
+            // It is not to come again when what was missed takes long: it would begin another session.
+            "READY" => {
+                self.channel.with_cursor(|cursor| cursor.deal_with(epoch, number));
+                return Some(Job { epoch, number, work: Some(Work::Beginning) });
+            }
             "MESSAGE_CREATE" => {
                 frame.message().map_err(unreadable).ok().map(|message| Work::Message(Box::new(message)))
             }
@@ -208,6 +215,7 @@ impl<'a> Connection<'a> {
                 tracing::info!(channel = %self.channel.name, bot = ready.username(), "receiving from Discord");
                 let (bot, session) = (ready.bot(), ready.into_session(&self.url));
                 self.channel.offer_commands(bot.application, self.context);
+                self.channel.seen.begin(bot.id);
                 self.channel.with_cursor(|cursor| cursor.begin(session, bot));
             }
             Err(error) => {

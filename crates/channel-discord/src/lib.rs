@@ -9,8 +9,11 @@
 //!
 //! REST and gateway share one HTTP client, so a proxy and a base address hold for both.
 //!
+//! What the gateway does not repeat, because no session was there for it, is fetched by REST when the
+//! next one begins, in the channels where the assistant was talked to before.
+//!
 //! What it does not do: voice, sharding (one connection serves up to 2,500 servers), edited and
-//! deleted messages, and fetching what was said while nothing was connected.
+//! deleted messages.
 
 mod api;
 mod attachment;
@@ -25,11 +28,13 @@ mod gateway;
 mod inbound;
 mod interaction;
 mod limits;
+mod missed;
 mod outbound;
 mod place;
 mod reaction;
 mod receive;
 mod route;
+mod seen;
 mod socket;
 mod threads;
 mod upload;

@@ -8,11 +8,14 @@ use std::time::Duration;
 use nanobot_channel::{AccessDecision, Admission, ChannelContext, ChannelError, ChatKind, InboundMessage};
 use nanobot_channel_kit::growing_pause;
 use serenity::builder::CreateMessage;
+use serenity::model::channel::Message;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::channel::DiscordChannel;
 use crate::gateway::{Connection, End, Job, Work, chance};
 use crate::inbound::Candidate;
+use crate::missed::Round;
 use crate::place::Place;
 
 /// How many events may wait.
@@ -21,10 +24,12 @@ const QUEUE: usize = 256;
 const PATIENCE: u32 = 5;
 /// The pause before a message that could not be stored is offered again; each is longer than the last.
 const STORE_PAUSE: Duration = Duration::from_millis(500);
+/// The pause before what was missed is asked for again; each is longer than the last.
+const FETCH_PAUSE: Duration = Duration::from_secs(2);
 
 /// What follows an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
+pub(crate) enum Next {
     /// It is dealt with.
     Confirm,
     /// The assistant is going down: it stays.
@@ -35,10 +40,12 @@ impl DiscordChannel {
     /// Receives until the assistant goes down.
     pub(crate) async fn receive(&self, context: &ChannelContext) -> Result<(), ChannelError> {
         self.with_cursor(|cursor| cursor.rewind());
+        self.seen.read(context.notes.as_ref()).await;
         let (queue, jobs) = mpsc::channel(QUEUE);
         tokio::select! {
             error = self.keep_connected(context, &queue) => Err(error),
             () = self.deal(jobs, context) => Ok(()),
+            () = self.seen.keep_written(context.notes.as_ref()) => Ok(()),
         }
     }
 
@@ -51,7 +58,7 @@ impl DiscordChannel {
             let (why, pause) = match end {
                 End::Lost(why) => (why, self.pause(failures)),
                 End::SessionOver(why) => {
-                    tracing::warn!(channel = %self.name, why, "what was said meanwhile may be lost");
+                    tracing::info!(channel = %self.name, why, "what is said meanwhile is fetched in the next session");
                     self.with_cursor(|cursor| cursor.forget());
                     // Discord wants from one to five seconds before a new session.
                     let wanted = Duration::from_secs(1) + Duration::from_secs(4).mul_f64(chance());
@@ -90,18 +97,39 @@ impl DiscordChannel {
         (end, progress)
     }
 
-    /// Deals with events in order. Returns when the assistant goes down.
+    /// Deals with events in order, and before the first of a session with what was missed before it.
+    /// Returns when the assistant goes down.
     async fn deal(&self, mut jobs: mpsc::Receiver<Job>, context: &ChannelContext) {
-        while let Some(Job { epoch, number, work }) = jobs.recv().await {
+        let mut failures = 0;
+        // An earlier run may not have come to it.
+        let mut next_round = self.seen.is_behind().then(Instant::now);
+        loop {
+            let job = tokio::select! {
+                biased;
+                () = at(next_round) => {
+                    next_round = match self.catch_up(context).await {
+                        Round::Complete => None,
+                        Round::Again(pause) => {
+                            failures += 1;
+                            Some(Instant::now() + growing_pause(FETCH_PAUSE, failures - 1).max(pause.unwrap_or_default()))
+                        }
+                        Round::Stopped => return,
+                    };
+                    continue;
+                }
+                job = jobs.recv() => job,
+            };
+            let Some(Job { epoch, number, work }) = job else { return };
             let next = match work {
-                Some(Work::Message(message)) => match self.candidate(&message).await {
-                    Some(candidate) => self.take(&candidate, context).await,
-                    None => Next::Confirm,
-                },
+                Some(Work::Message(message)) => self.hear(&message, context).await,
                 Some(Work::Interaction(interaction)) => match self.command(&interaction).await {
                     Some(candidate) => self.take(&candidate, context).await,
                     None => Next::Confirm,
                 },
+                Some(Work::Beginning) => {
+                    (failures, next_round) = (0, Some(Instant::now()));
+                    Next::Confirm
+                }
                 None => Next::Confirm,
             };
             if next == Next::Stop {
@@ -111,10 +139,26 @@ impl DiscordChannel {
         }
     }
 
+    /// Deals with a message, unless it came on the other way already: fetched, or by the gateway.
+    pub(crate) async fn hear(&self, message: &Message, context: &ChannelContext) -> Next {
+        if self.seen.is_dealt_with(message.id) {
+            return Next::Confirm;
+        }
+        let next = match self.candidate(message).await {
+            Some(candidate) => self.take(&candidate, context).await,
+            None => Next::Confirm,
+        };
+        if next == Next::Confirm {
+            self.seen.deal_with(message.channel_id, message.id);
+        }
+        next
+    }
+
     async fn take(&self, candidate: &Candidate<'_>, context: &ChannelContext) -> Next {
         if !self.may_talk(candidate, context).await {
             return Next::Confirm;
         }
+        self.seen.hear(candidate.channel(), candidate.guild(), candidate.number);
         let message = self.compose(candidate, context).await;
         let mut tries = 0;
         loop {
@@ -162,5 +206,13 @@ impl DiscordChannel {
         if let Err(error) = self.create_message(&place, CreateMessage::new().content(text)).await {
             tracing::warn!(channel = %self.name, %error, "a notice could not be sent");
         }
+    }
+}
+
+/// Waits until then; for nothing when there is nothing to wait for.
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }

@@ -41,6 +41,12 @@ impl Route {
         Self::new(Method::POST, format!("channels/{channel}/messages"))
     }
 
+    /// The messages of a channel that a query asks for.
+    pub(crate) fn messages(channel: ChannelId, query: &str) -> Self {
+        let bucket = format!("channels/{channel}/messages");
+        Self::shared(Method::GET, format!("{bucket}?{query}"), &bucket)
+    }
+
     pub(crate) fn edit_message(channel: ChannelId, message: MessageId) -> Self {
         let bucket = format!("channels/{channel}/messages");
         Self::shared(Method::PATCH, format!("{bucket}/{message}"), &bucket)

@@ -13,6 +13,7 @@ mod fault;
 mod gateway;
 mod guild;
 mod handler;
+mod history;
 mod incoming;
 mod messages;
 mod order;
@@ -98,7 +99,8 @@ impl DiscordFake {
         self.state.change(|state| state.heartbeat_interval = milliseconds);
     }
 
-    /// A person sends something. Who has no session yet does not hear it, as on Discord.
+    /// A person sends something. Who has no session yet does not hear it, as on Discord, but may
+    /// ask for it afterwards.
     pub fn push(&self, incoming: Incoming) -> Pushed {
         self.state.change(|state| state.push(incoming))
     }
@@ -179,6 +181,11 @@ impl DiscordFake {
     pub fn recover(&self) {
         self.state.change(|state| state.is_silent = false);
         self.server.recover();
+    }
+
+    /// Among how many connections Discord recommends to divide the servers of the bot; 1 unless set.
+    pub fn set_shards(&self, shards: u64) {
+        self.state.change(|state| state.shards = shards);
     }
 
     /// Takes the text of messages out of what the bot may ask for.

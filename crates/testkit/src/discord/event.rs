@@ -29,6 +29,23 @@ impl State {
             declared.push(file.declared_size);
             self.files.insert(file_id, StoredFile { name: file.name, mime: file.mime, bytes: file.bytes });
         }
+        // Later showings of it tell the same time.
+        let mut marks = vec![("timestamp".to_owned(), json!(Utc::now().to_rfc3339()))];
+        if incoming.is_voice {
+            marks.push(("flags".to_owned(), json!(VOICE)));
+        }
+        if incoming.is_webhook {
+            marks.push(("webhook_id".to_owned(), json!("31")));
+        }
+        if let Some(text) = incoming.forwarded {
+            let reference = json!({"type": 1, "channel_id": "1", "message_id": "2"});
+            marks.push(("message_reference".to_owned(), reference));
+            let snapshot = json!({"message": {
+                "content": text, "timestamp": LONG_AGO, "edited_timestamp": null, "mentions": [], "mention_roles": [],
+                "attachments": [], "embeds": [], "type": 0, "flags": 0, "components": [],
+            }});
+            marks.push(("message_snapshots".to_owned(), json!([snapshot])));
+        }
         let message = Message {
             id,
             channel,
@@ -36,7 +53,7 @@ impl State {
             text: incoming.text,
             replies_to: incoming.replies_to,
             files,
-            extra: incoming.extra,
+            extra: marks.into_iter().chain(incoming.extra).collect(),
             ..Message::default()
         };
         let mut event = self.message_json(&message);
@@ -49,23 +66,6 @@ impl State {
                     set(attachment, "waveform", "AAAA");
                 }
             }
-        }
-        if incoming.is_voice {
-            set(&mut event, "flags", VOICE);
-        }
-        if incoming.is_webhook {
-            set(&mut event, "webhook_id", "31");
-        }
-        if let Some(text) = incoming.forwarded {
-            set(&mut event, "message_reference", json!({"type": 1, "channel_id": "1", "message_id": "2"}));
-            set(
-                &mut event,
-                "message_snapshots",
-                json!([{"message": {
-                    "content": text, "timestamp": LONG_AGO, "edited_timestamp": null, "mentions": [], "mention_roles": [],
-                    "attachments": [], "embeds": [], "type": 0, "flags": 0, "components": [],
-                }}]),
-            );
         }
         let intents = if self.room(channel) == Some(Room::Server) {
             set(&mut event, "guild_id", GUILD.to_string());

@@ -22,6 +22,7 @@ enum Method {
     GetChannel(u64),
     CreateDirectChannel,
     GetMessage(u64, u64),
+    GetMessages(u64, Vec<(String, String)>),
     CreateMessage(u64),
     EditMessage(u64, u64),
     DeleteMessage(u64, u64),
@@ -43,6 +44,7 @@ impl Method {
             ("GET", ["oauth2", "applications", "@me"] | ["applications", "@me"]) => Self::GetApplication,
             ("POST", ["users", "@me", "channels"]) => Self::CreateDirectChannel,
             ("GET", ["channels", channel]) => Self::GetChannel(id(channel)?),
+            ("GET", ["channels", channel, "messages"]) => Self::GetMessages(id(channel)?, request.query()),
             ("POST", ["channels", channel, "messages"]) => Self::CreateMessage(id(channel)?),
             ("POST", ["channels", channel, "typing"]) => Self::Typing(id(channel)?),
             (verb @ ("GET" | "PATCH" | "DELETE"), ["channels", channel, "messages", message]) => {
@@ -82,6 +84,7 @@ impl Method {
             Self::GetChannel(_) => "getChannel",
             Self::CreateDirectChannel => "createDirectChannel",
             Self::GetMessage(..) => "getMessage",
+            Self::GetMessages(..) => "getMessages",
             Self::CreateMessage(_) => "createMessage",
             Self::EditMessage(..) => "editMessage",
             Self::DeleteMessage(..) => "deleteMessage",
@@ -186,7 +189,7 @@ impl State {
             Method::GetMe => Ok(me()),
             Method::GetApplication => Ok(application()),
             Method::GetGateway => Ok(json!({
-                "url": self.gateway_url, "shards": 1,
+                "url": self.gateway_url, "shards": self.shards,
                 "session_start_limit": {"total": 1000, "remaining": 999, "reset_after": 14_400_000, "max_concurrency": 1},
             })),
             Method::GetChannel(channel) => self.channel_json(*channel).ok_or_else(Refusal::unknown_channel),
@@ -202,6 +205,7 @@ impl State {
                 let message = self.messages.get(message).filter(|found| found.channel == *channel && !found.is_deleted);
                 message.map(|message| self.message_json(message)).ok_or_else(Refusal::unknown_message)
             }
+            Method::GetMessages(channel, query) => self.history(*channel, query),
             Method::CreateMessage(channel) => self.create_message(*channel, body, uploads),
             Method::EditMessage(channel, message) => self.edit_message(*channel, *message, body),
             Method::DeleteMessage(channel, message) => {

@@ -44,6 +44,8 @@ pub(super) struct State {
     pub(super) file_base: String,
     pub(super) heartbeat_interval: u64,
     pub(super) upload_limit: usize,
+    /// Among how many connections Discord would divide the servers of the bot.
+    pub(super) shards: u64,
     last_id: u64,
     pub(super) sessions: Vec<Session>,
     pub(super) orders: VecDeque<Order>,
@@ -83,6 +85,7 @@ impl Default for State {
             file_base: String::new(),
             heartbeat_interval: USUAL_HEARTBEAT,
             upload_limit: USUAL_UPLOAD_LIMIT,
+            shards: 1,
             last_id: FIRST_ID,
             sessions: Vec::new(),
             orders: VecDeque::new(),
