@@ -1,0 +1,103 @@
+//! The files that are followed, as the system's notifications find them.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use notify::event::{AccessKind, AccessMode, ModifyKind};
+use notify::{Event, EventKind};
+use tokio::sync::Notify;
+
+use crate::place::{Place, is_folder, places_of};
+
+/// A file that somebody follows.
+#[derive(Debug)]
+pub(crate) struct Followed {
+    file: PathBuf,
+    places: Mutex<Vec<Place>>,
+    /// Holds one notification until it is taken.
+    pub(crate) news: Notify,
+}
+
+impl Followed {
+    pub(crate) fn folders(&self) -> BTreeSet<PathBuf> {
+        lock(&self.places).iter().map(|place| place.folder.clone()).collect()
+    }
+
+    fn hear(&self, event: &Event, is_content: bool) {
+        let is_meant = |place: &Place| event.paths.iter().any(|path| place.is_meant(path, is_content));
+        if lock(&self.places).iter().any(is_meant) {
+            self.news.notify_one();
+        }
+    }
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct Following {
+    files: Mutex<Vec<Weak<Followed>>>,
+    /// Whether the system may watch what is not there any more.
+    is_stale: AtomicBool,
+}
+
+impl Following {
+    pub(crate) fn add(&self, file: PathBuf) -> Arc<Followed> {
+        let followed = Arc::new(Followed { places: Mutex::new(places_of(&file)), file, news: Notify::new() });
+        lock(&self.files).push(Arc::downgrade(&followed));
+        followed
+    }
+
+    /// Finds out where the files are now: their folders.
+    pub(crate) fn look(&self) -> BTreeSet<PathBuf> {
+        let mut folders = BTreeSet::new();
+        for followed in self.all() {
+            *lock(&followed.places) = places_of(&followed.file);
+            folders.append(&mut followed.folders());
+        }
+        folders
+    }
+
+    /// Whether folders went since this was asked last.
+    pub(crate) fn was_stale(&self) -> bool {
+        self.is_stale.swap(false, Ordering::SeqCst)
+    }
+
+    /// Takes what the system tells, on the system's thread.
+    pub(crate) fn hear(&self, told: notify::Result<Event>) {
+        let event = match told {
+            Ok(event) if !event.need_rescan() => event,
+            // Something was not told: everything may be.
+            lost => {
+                tracing::debug!(?lost, "the system lost track of files");
+                self.is_stale.store(true, Ordering::SeqCst);
+                self.all().iter().for_each(|followed| followed.news.notify_one());
+                return;
+            }
+        };
+        let is_content = match event.kind {
+            EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
+            EventKind::Access(_) => return,
+            EventKind::Modify(ModifyKind::Name(_)) => false,
+            EventKind::Modify(_) => true,
+            EventKind::Any | EventKind::Create(_) | EventKind::Remove(_) | EventKind::Other => false,
+        };
+        for followed in self.all() {
+            let is_gone = |folder: &PathBuf| event.paths.iter().any(|path| is_folder(folder, path));
+            if !is_content && followed.folders().iter().any(is_gone) {
+                self.is_stale.store(true, Ordering::SeqCst);
+            }
+            followed.hear(&event, is_content);
+        }
+    }
+
+    fn all(&self) -> Vec<Arc<Followed>> {
+        let mut files = lock(&self.files);
+        files.retain(|file| file.strong_count() > 0);
+        files.iter().filter_map(Weak::upgrade).collect()
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,115 @@
+//! Files that change, and who is told.
+#![expect(clippy::expect_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use nanobot_watch::{FileChanges, FileWatch};
+
+/// Nothing is looked at by itself here: what is told comes from the system.
+const NEVER: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Waits until the file has this content, looking at it only when told to.
+async fn becomes(changes: &mut FileChanges, file: &Path, content: &str) {
+    let told = async {
+        while fs::read_to_string(file).ok().as_deref() != Some(content) {
+            changes.changed().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), told).await.expect("nobody told of the change");
+}
+
+#[tokio::test]
+async fn a_file_that_is_written_or_replaced_is_told() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("config.json");
+    let mut changes = FileWatch::looking_every(NEVER).follow(&file);
+    fs::write(&file, "1").unwrap();
+    becomes(&mut changes, &file, "1").await;
+    fs::write(&file, "2").unwrap();
+    becomes(&mut changes, &file, "2").await;
+    fs::write(home.path().join("draft"), "3").unwrap();
+    fs::rename(home.path().join("draft"), &file).unwrap();
+    becomes(&mut changes, &file, "3").await;
+    fs::remove_file(&file).unwrap();
+    fs::write(&file, "4").unwrap();
+    becomes(&mut changes, &file, "4").await;
+}
+
+#[tokio::test]
+async fn folders_come_and_go() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("data/cron/jobs.json");
+    let watch = FileWatch::looking_every(NEVER);
+    let mut changes = watch.follow(&file);
+    for content in ["1", "2"] {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, content).unwrap();
+        becomes(&mut changes, &file, content).await;
+        fs::write(&file, "changed").unwrap();
+        becomes(&mut changes, &file, "changed").await;
+        fs::remove_dir_all(home.path().join("data")).unwrap();
+        while file.parent().unwrap().exists() {
+            changes.changed().await;
+        }
+    }
+    // Another folder in its place.
+    fs::create_dir_all(home.path().join("new/cron")).unwrap();
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, "old").unwrap();
+    becomes(&mut changes, &file, "old").await;
+    fs::rename(file.parent().unwrap(), home.path().join("aside")).unwrap();
+    fs::rename(home.path().join("new/cron"), file.parent().unwrap()).unwrap();
+    fs::write(&file, "new").unwrap();
+    becomes(&mut changes, &file, "new").await;
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_link_is_followed_where_it_leads() {
+    use std::os::unix::fs::symlink;
+
+    let home = tempfile::tempdir().unwrap();
+    let at = |path: &str| home.path().join(path);
+    for version in ["1", "2"] {
+        fs::create_dir(at(version)).unwrap();
+        fs::write(at(version).join("config.json"), version).unwrap();
+    }
+    symlink("1", at("current")).unwrap();
+    symlink("current/config.json", at("config.json")).unwrap();
+    let mut changes = FileWatch::looking_every(NEVER).follow(&at("config.json"));
+    fs::write(at("1/config.json"), "1 again").unwrap();
+    becomes(&mut changes, &at("config.json"), "1 again").await;
+    symlink("2", at("next")).unwrap();
+    fs::rename(at("next"), at("current")).unwrap();
+    becomes(&mut changes, &at("config.json"), "2").await;
+    fs::write(at("2/config.json"), "2 again").unwrap();
+    becomes(&mut changes, &at("config.json"), "2 again").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_tells_of_is_looked_at_now_and_then() {
+    let home = tempfile::tempdir().unwrap();
+    let mut changes = FileWatch::new().follow(&home.path().join("config.json"));
+    let began = tokio::time::Instant::now();
+    changes.changed().await;
+    changes.changed().await;
+    assert_eq!(began.elapsed(), Duration::from_secs(60));
+}
+
+#[tokio::test]
+async fn two_files_of_one_folder_are_told_apart() {
+    let home = tempfile::tempdir().unwrap();
+    let (one, two) = (home.path().join("one"), home.path().join("two"));
+    let watch = FileWatch::looking_every(NEVER);
+    let (mut of_one, mut of_two) = (watch.follow(&one), watch.follow(&two));
+    drop(watch);
+    fs::write(&one, "1").unwrap();
+    becomes(&mut of_one, &one, "1").await;
+    fs::write(&two, "2").unwrap();
+    becomes(&mut of_two, &two, "2").await;
+    drop(of_two);
+    fs::write(&one, "again").unwrap();
+    becomes(&mut of_one, &one, "again").await;
+}
