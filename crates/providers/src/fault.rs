@@ -208,7 +208,7 @@ fn compact(value: &Value) -> String {
 }
 
 /// `Retry-After` in seconds or as a date (RFC 9110 §10.2.3), or `retry-after-ms`.
-fn retry_after(headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
+pub(crate) fn retry_after(headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let milliseconds = text("retry-after-ms").and_then(|text| text.parse::<f64>().ok());
     if let Some(milliseconds) = milliseconds {

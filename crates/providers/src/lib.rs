@@ -29,7 +29,7 @@ pub use discover::{Found, LOCAL_SERVERS, discover_local, discover_within};
 pub use factory::{BuildError, Connection, ProviderSettings, build};
 pub use key::{ApiKey, KeyError};
 pub use render::{Rendered, render};
-pub use speech::{Speech, SpeechError, SpeechSettings};
+pub use speech::{Speech, SpeechError, SpeechPatience, SpeechSettings};
 pub use table::{
     CUSTOM, DEMO, Kind, ModelRule, ProviderSpec, Quirks, Section, SelectError, Selection, TABLE, Thinking, Wire,
     context_window, select, wire_model,

@@ -1,41 +1,63 @@
-//! Speech to text over OpenAI's `/audio/transcriptions`, which Groq, SiliconFlow and many servers of
-//! one's own speak too; OpenRouter takes the recording inside of JSON.
+//! Speech to text, as vendors offer it.
 //!
-//! Decision: what may go well a moment later is tried again a few times within one limit of time,
-//! because a person waits. How long a recording is, is read from the file where that is cheap (Ogg,
-//! WAV); elsewhere its size alone is limited.
+//! Decision: each shape of asking is a file of its own, which knows the wire and nothing else; tries,
+//! pauses and limits of time are the same for all of them. How long a recording is, is read from the
+//! file where that is cheap (Ogg, WAV); elsewhere its size alone is limited.
 
+mod chat;
+mod events;
+mod exchange;
+mod form;
+mod inline;
+mod job;
 mod recording;
+mod vendor;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
+use bytes::Bytes;
 use http::HeaderMap;
-use reqwest::multipart::{Form, Part};
-use reqwest::{RequestBuilder, Response, StatusCode, Url};
-use serde_json::{Value, json};
+use http::header::{AUTHORIZATION, HeaderValue};
+use reqwest::Url;
+use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::factory::{base, headers};
-use crate::{ApiKey, BuildError, HttpClients, ProviderSettings, Selection};
+use crate::fault::Faults;
+use crate::{BuildError, HttpClients, ProviderSettings, Selection};
+use exchange::Exchange;
 use recording::{Format, seconds};
+use vendor::{VENDORS, Vendor};
 
-/// Where transcriptions are asked for, below the address of a vendor.
-const ENDPOINT: &str = "/audio/transcriptions";
-/// The pauses between tries.
-const PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
-/// How long it may take altogether.
-const PATIENCE: Duration = Duration::from_secs(75);
-/// The vendors that are known, with the models they are asked for, the preferred first.
-const MODELS: &[(&str, &str)] = &[
-    ("groq", "whisper-large-v3"),
-    ("openai", "whisper-1"),
-    ("openrouter", "openai/whisper-1"),
-    ("siliconflow", "FunAudioLLM/SenseVoiceSmall"),
-];
-/// How much of a refusal is shown, in characters.
-const SHOWN: usize = 200;
+/// How a service is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Protocol {
+    /// By a form.
+    Form,
+    /// With the recording inside of JSON.
+    Inline,
+    /// As a model in a chat.
+    Chat,
+    /// For a stream of events.
+    Events,
+    /// By bringing the recording and asking after it.
+    Job,
+}
+
+impl Protocol {
+    /// What may stand behind the address of the API where people give the whole one.
+    fn endpoints(self) -> &'static [&'static str] {
+        match self {
+            Self::Form | Self::Inline => &[form::ENDPOINT],
+            Self::Chat => &[chat::ENDPOINT],
+            Self::Events => &[events::ENDPOINT],
+            Self::Job => job::ENDPOINTS,
+        }
+    }
+}
 
 /// Limits and wishes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +70,37 @@ pub struct SpeechSettings {
     pub max_seconds: u32,
     /// The largest recording, in bytes.
     pub max_bytes: u64,
+    /// How long a text is waited for.
+    pub patience: SpeechPatience,
+}
+
+/// How long a text is waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpeechPatience {
+    /// The pauses between tries of one request.
+    pub pauses: [Duration; 3],
+    /// The longest try.
+    pub each: Duration,
+    /// The longest wait for a text.
+    pub total: Duration,
+    /// The same where the service has to be asked again and again whether it has it.
+    pub total_of_job: Duration,
+    /// How often such a service is asked.
+    pub poll_every: Duration,
+}
+
+impl Default for SpeechPatience {
+    /// Four tries of 60 s within 75 s. A job has 100 s: a channel that gives no sign of life for two
+    /// minutes is started anew.
+    fn default() -> Self {
+        Self {
+            pauses: [1, 2, 4].map(Duration::from_secs),
+            each: Duration::from_secs(60),
+            total: Duration::from_secs(75),
+            total_of_job: Duration::from_secs(100),
+            poll_every: Duration::from_secs(2),
+        }
+    }
 }
 
 /// Why there is no text.
@@ -80,19 +133,47 @@ pub enum SpeechError {
         /// What the service says, shortened.
         message: String,
     },
-    /// The service cannot be reached, or does not answer in time.
+    /// The service cannot be reached.
     #[error("the service cannot be reached: {0}")]
     Unreachable(String),
+    /// The service takes too long.
+    #[error("the service gave no text within {seconds} s")]
+    Late {
+        /// How long it was waited for.
+        seconds: u64,
+    },
+}
+
+/// A recording and what is asked about it.
+struct Question<'a> {
+    recording: Bytes,
+    format: Format,
+    model: &'a str,
+    language: Option<&'a str>,
+}
+
+impl Question<'_> {
+    fn base64(&self) -> String {
+        base64::engine::general_purpose::STANDARD.encode(&self.recording)
+    }
+
+    /// Names the language in an object, where it is known.
+    fn tell_language(&self, object: &mut Value, field: &str) {
+        if let (Some(language), Some(object)) = (self.language, object.as_object_mut()) {
+            object.insert(field.to_owned(), language.into());
+        }
+    }
 }
 
 /// Turns recordings into text.
 #[derive(Debug)]
 pub struct Speech {
-    url: Url,
-    key: Option<ApiKey>,
+    /// The address of the API.
+    base: Url,
     headers: HeaderMap,
+    faults: Faults,
+    protocol: Protocol,
     model: String,
-    takes_json: bool,
     settings: SpeechSettings,
     http: Arc<HttpClients>,
 }
@@ -100,7 +181,7 @@ pub struct Speech {
 impl Speech {
     /// The vendors that are asked where none is named, the preferred first.
     pub fn vendors() -> impl Iterator<Item = &'static str> {
-        MODELS.iter().map(|(vendor, _)| *vendor)
+        VENDORS.iter().map(|vendor| vendor.name)
     }
 
     /// A service of a vendor. Its address may be that of its API, or of transcriptions themselves.
@@ -111,27 +192,36 @@ impl Speech {
     pub fn new(
         selection: &Selection,
         provider: &ProviderSettings,
-        settings: SpeechSettings,
+        mut settings: SpeechSettings,
         http: Arc<HttpClients>,
     ) -> Result<Self, BuildError> {
-        let mut url = base(&selection.name, selection.spec, provider)?;
+        let Selection { name, spec } = selection;
+        let vendor = Vendor::of(spec.name);
+        let mut url = base(name, spec, provider)?;
         let path = url.path().trim_end_matches('/').to_owned();
-        if !path.ends_with(ENDPOINT) {
-            url.set_path(&format!("{path}{ENDPOINT}"));
+        let whole = vendor.protocol.endpoints().iter().find_map(|endpoint| path.strip_suffix(endpoint));
+        url.set_path(whole.unwrap_or(&path));
+        let mut headers = headers(name, spec, provider)?;
+        if let (Protocol::Job, Some(key)) = (vendor.protocol, &provider.api_key)
+            && let Ok(mut value) = HeaderValue::from_str(key.expose())
+        {
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
         }
-        let usual = MODELS.iter().find(|(vendor, _)| *vendor == selection.spec.name).map_or("whisper-1", |(_, m)| m);
+        settings.max_bytes = vendor.largest.map_or(settings.max_bytes, |largest| largest.min(settings.max_bytes));
         Ok(Self {
-            url,
-            key: provider.api_key.clone(),
-            headers: headers(&selection.name, selection.spec, provider)?,
-            model: settings.model.clone().unwrap_or_else(|| usual.to_owned()),
-            takes_json: selection.spec.name == "openrouter",
+            base: url,
+            headers,
+            faults: Faults { key: provider.api_key.clone(), key_hint: spec.key_hint },
+            protocol: vendor.protocol,
+            model: settings.model.clone().unwrap_or_else(|| vendor.model.to_owned()),
             settings,
             http,
         })
     }
 
-    /// What is said in a file; `mime` is what its sender called it. Waits at most 75 s.
+    /// What is said in a file; `mime` is what its sender called it. Waits as long as
+    /// [`SpeechPatience`] says.
     ///
     /// # Errors
     /// [`SpeechError`].
@@ -145,87 +235,32 @@ impl Speech {
         if let Some(seconds) = seconds(&recording).filter(|seconds| *seconds > limit) {
             return Err(SpeechError::TooLong { seconds, limit });
         }
-        let format = Format::of(path, mime);
-        let late = |_| SpeechError::Unreachable(format!("no answer within {} s", PATIENCE.as_secs()));
-        tokio::time::timeout(PATIENCE, self.ask(recording.into(), format)).await.map_err(late)?
-    }
-
-    async fn ask(&self, recording: bytes::Bytes, format: Format) -> Result<String, SpeechError> {
-        let mut pauses = PAUSES.into_iter();
-        loop {
-            let error = match self.ask_once(&recording, format).await {
-                Ok(text) => return Ok(text),
-                Err((error, true)) => error,
-                Err((error, false)) => return Err(error),
-            };
-            let Some(pause) = pauses.next() else { return Err(error) };
-            tracing::debug!(%error, "a transcription is tried again");
-            tokio::time::sleep(pause).await;
-        }
-    }
-
-    /// One try; an error comes with whether it is worth another.
-    async fn ask_once(&self, recording: &bytes::Bytes, format: Format) -> Result<String, (SpeechError, bool)> {
-        let client = self.http.client_for(&self.url);
-        let client = client.map_err(|error| (SpeechError::Unreachable(error.to_string()), false))?;
-        let request = client.post(self.url.clone()).headers(self.headers.clone());
-        let request = if self.takes_json {
-            self.as_json(request, recording, format)
-        } else {
-            self.as_form(request, recording, format)
+        let question = Question {
+            recording: recording.into(),
+            format: Format::of(path, mime),
+            model: &self.model,
+            language: self.settings.language.as_deref(),
         };
-        let lost = |error| (SpeechError::Unreachable(crate::client::network_error(&self.url, error).to_string()), true);
-        let response = request.send().await.map_err(lost)?;
-        if !response.status().is_success() {
-            return Err(self.refusal(response).await);
+        let exchange = self.exchange();
+        match self.protocol {
+            Protocol::Form => form::transcribe(&exchange, &question).await,
+            Protocol::Inline => inline::transcribe(&exchange, &question).await,
+            Protocol::Chat => chat::transcribe(&exchange, &question).await,
+            Protocol::Events => events::transcribe(&exchange, &question).await,
+            Protocol::Job => job::transcribe(&exchange, &question).await,
         }
-        let answer: Value = response.json().await.map_err(lost)?;
-        let text = answer.get("text").and_then(Value::as_str).map(|text| text.trim().to_owned());
-        let odd = || SpeechError::Refused { status: 200, message: "the answer holds no text".to_owned() };
-        text.ok_or_else(|| (odd(), false))
     }
 
-    fn as_form(&self, request: RequestBuilder, recording: &bytes::Bytes, format: Format) -> RequestBuilder {
-        // Services go by the ending of the name.
-        let name = format!("audio.{}", format.ending);
-        let length = recording.len() as u64;
-        let file = Part::stream_with_length(recording.clone(), length).file_name(name);
-        let mut mime = HeaderMap::new();
-        mime.insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static(format.mime));
-        let mut form = Form::new().part("file", file.headers(mime)).text("model", self.model.clone());
-        if let Some(language) = &self.settings.language {
-            form = form.text("language", language.clone());
+    fn exchange(&self) -> Exchange<'_> {
+        let patience = &self.settings.patience;
+        Exchange {
+            base: &self.base,
+            headers: &self.headers,
+            faults: &self.faults,
+            http: &self.http,
+            patience,
+            began: Instant::now(),
+            total: if self.protocol == Protocol::Job { patience.total_of_job } else { patience.total },
         }
-        request.multipart(form)
-    }
-
-    fn as_json(&self, request: RequestBuilder, recording: &bytes::Bytes, format: Format) -> RequestBuilder {
-        let data = base64::engine::general_purpose::STANDARD.encode(recording);
-        let mut body = json!({"model": self.model, "input_audio": {"data": data, "format": format.ending}});
-        if let (Some(language), Some(body)) = (&self.settings.language, body.as_object_mut()) {
-            body.insert("language".to_owned(), language.as_str().into());
-        }
-        request.json(&body)
-    }
-
-    async fn refusal(&self, response: Response) -> (SpeechError, bool) {
-        let status = response.status();
-        let passes = matches!(
-            status,
-            StatusCode::REQUEST_TIMEOUT
-                | StatusCode::TOO_MANY_REQUESTS
-                | StatusCode::INTERNAL_SERVER_ERROR
-                | StatusCode::BAD_GATEWAY
-                | StatusCode::SERVICE_UNAVAILABLE
-                | StatusCode::GATEWAY_TIMEOUT
-        );
-        let said: Option<Value> = response.json().await.ok();
-        let said = said.as_ref().and_then(|said| said.pointer("/error/message")?.as_str()).unwrap_or_default();
-        let said: String = said.chars().take(SHOWN).collect();
-        let message = match &self.key {
-            Some(key) => said.replace(key.expose(), "***"),
-            None => said,
-        };
-        (SpeechError::Refused { status: status.as_u16(), message }, passes)
     }
 }

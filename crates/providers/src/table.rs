@@ -42,6 +42,8 @@ pub enum Kind {
     Direct,
     /// Signs in without a key.
     SignIn,
+    /// Turns speech into text with a key, and has no model that answers.
+    Speech,
 }
 
 /// What becomes of a model name on its way to the vendor.

@@ -272,7 +272,7 @@ impl Sections {
             let base = section.api_base.filter(|base| !base.trim().is_empty());
             entries.push(SectionEntry { key: key.or_else(|| environment_key(config, &name)), name, base });
         }
-        for spec in TABLE.iter().filter(|spec| spec.kind == Kind::Vendor || spec.kind == Kind::Gateway) {
+        for spec in TABLE.iter().filter(|spec| matches!(spec.kind, Kind::Vendor | Kind::Gateway | Kind::Speech)) {
             let named = entries.iter().any(|entry| ProviderSpec::find(&entry.name) == Some(spec));
             if let Some(key) = environment_key(config, spec.name).filter(|_| !named) {
                 entries.push(SectionEntry { name: spec.name.to_owned(), key: Some(key), base: None });

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use nanobot_channel::{MediaRef, TranscribeError, Transcriber};
 use nanobot_config::Config;
-use nanobot_providers::{Speech, SpeechError, SpeechSettings};
+use nanobot_providers::{Speech, SpeechError, SpeechPatience, SpeechSettings};
 use serde::{Deserialize, Serialize};
 
 use crate::{RuntimeError, model};
@@ -65,6 +65,7 @@ impl TranscriptionConfig {
             language: known,
             max_seconds: self.max_duration_sec.clamp(1, 600),
             max_bytes: u64::from(self.max_upload_mb.clamp(1, 100)) << 20,
+            patience: SpeechPatience::default(),
         }
     }
 }
@@ -145,6 +146,13 @@ mod tests {
         let openai = built(&[("providers.openai.apiKey", "sk-x")], &[]).unwrap();
         assert!(openai.contains("api.openai.com") && openai.contains("whisper-1"), "{openai}");
         assert!(!openai.contains("sk-x"), "{openai}");
+        let assembly = built(&[], &[("ASSEMBLYAI_API_KEY", "key-x")]).unwrap();
+        assert!(assembly.contains("api.assemblyai.com") && assembly.contains("universal-3-pro"), "{assembly}");
+        assert!(!assembly.contains("key-x"), "{assembly}");
+        let step = built(&[("providers.stepfun.apiKey", "sk-x")], &[]).unwrap();
+        assert!(step.contains("api.stepfun.com") && step.contains("stepaudio-2.5-asr"), "{step}");
+        let mimo = built(&[("providers.xiaomiMimo.apiKey", "sk-x"), ("transcription.provider", "xiaomi-mimo")], &[]);
+        assert!(mimo.is_some_and(|mimo| mimo.contains("api.xiaomimimo.com") && mimo.contains("mimo-v2.5-asr")));
     }
 
     #[test]

@@ -433,5 +433,16 @@ pub const TABLE: &[ProviderSpec] = &[
         wire: Wire::Unsupported("signing in to Grok is not supported yet; use a gateway such as OpenRouter"),
         ..VENDOR
     },
+    ProviderSpec {
+        name: "assemblyai",
+        label: "AssemblyAI",
+        environment: &["ASSEMBLYAI_API_KEY"],
+        base: Some("https://api.assemblyai.com/v2"),
+        kind: Kind::Speech,
+        wire: Wire::Unsupported(
+            "it turns speech into text and has no model that answers; name it in transcription.provider",
+        ),
+        ..VENDOR
+    },
     DEMO,
 ];

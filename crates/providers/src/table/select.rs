@@ -63,7 +63,7 @@ pub enum SelectError {
 }
 
 fn known() -> String {
-    let names: Vec<&str> = TABLE.iter().map(|spec| spec.name).collect();
+    let names: Vec<&str> = TABLE.iter().filter(|spec| spec.kind != Kind::Speech).map(|spec| spec.name).collect();
     names.join(", ")
 }
 
@@ -130,7 +130,7 @@ impl<'a> Choice<'a> {
         if let Some(section) = self.own_sections().find(|section| fold_name(section.name) == folded) {
             return Some(own(section));
         }
-        let spec = ProviderSpec::find(prefix)?;
+        let spec = ProviderSpec::find(prefix).filter(|spec| spec.kind != Kind::Speech)?;
         let usable = spec.is_keyless() || self.has_key(spec) || (*spec == CUSTOM && self.has_address(spec));
         usable.then(|| self.selection(spec))
     }
@@ -140,6 +140,7 @@ impl<'a> Choice<'a> {
         for spec in TABLE {
             let usable = match spec.kind {
                 Kind::SignIn => true,
+                Kind::Speech => false,
                 Kind::Local => self.has_address(spec),
                 Kind::Vendor | Kind::Gateway | Kind::Direct => self.has_key(spec),
             };
@@ -163,7 +164,8 @@ impl<'a> Choice<'a> {
 
     fn by_any_key(&self) -> Option<Selection> {
         let configured = |spec: &&ProviderSpec| {
-            spec.kind != Kind::SignIn && (self.has_key(spec) || (**spec == CUSTOM && self.has_address(spec)))
+            !matches!(spec.kind, Kind::SignIn | Kind::Speech)
+                && (self.has_key(spec) || (**spec == CUSTOM && self.has_address(spec)))
         };
         TABLE.iter().find(configured).map(|spec| self.selection(spec)).or_else(|| self.own_sections().next().map(own))
     }
@@ -248,7 +250,10 @@ mod tests {
             ("my-box/llama", &[openrouter, at("myBox", "http://box/v1")], "myBox"),
             ("llama", &[at("my-box", "http://box/v1")], "my-box"),
             ("llama", &[at("custom", "http://box/v1")], "custom"),
+            // Who writes speech down answers nothing.
             ("llama", &[keyed("assemblyai")], "none"),
+            ("assemblyai/x", &[keyed("assemblyai"), openrouter], "openrouter"),
+            ("llama", &[at("assemblyai", "https://api.eu.assemblyai.com/v2")], "none"),
             ("demo", &[openrouter], "demo"),
             ("whatever", &[keyed("groq"), keyed("custom")], "custom"),
         ];

@@ -1,31 +1,43 @@
 //! Recordings on their way to text.
 
-use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use nanobot_providers::{ApiKey, ProviderSettings, ProviderSpec, Selection, Speech, SpeechError, SpeechSettings};
-use nanobot_testkit::http::{Request, Response, Server};
-use serde_json::{Value, json};
+use bytes::Bytes;
+use nanobot_providers::{
+    ApiKey, BuildError, ProviderSettings, ProviderSpec, Selection, Speech, SpeechError, SpeechPatience, SpeechSettings,
+    build,
+};
+use nanobot_testkit::SpeechFake;
+use nanobot_testkit::http::{Response, Step};
+use nanobot_testkit::speech::Heard;
+use serde_json::json;
 
 use crate::support::clients;
 
 const KEY: &str = "gsk_secret";
 
-fn settings() -> SpeechSettings {
-    SpeechSettings { model: None, language: Some("de".to_owned()), max_seconds: 120, max_bytes: 1000 }
+/// Every vendor with its own model, and where it is asked behind `/x/v2`.
+const VENDORS: [(&str, &str, &str); 7] = [
+    ("groq", "whisper-large-v3", "/audio/transcriptions"),
+    ("openai", "whisper-1", "/audio/transcriptions"),
+    ("openrouter", "openai/whisper-1", "/audio/transcriptions"),
+    ("siliconflow", "FunAudioLLM/SenseVoiceSmall", "/audio/transcriptions"),
+    ("xiaomi_mimo", "mimo-v2.5-asr", "/chat/completions"),
+    ("stepfun", "stepaudio-2.5-asr", "/audio/asr/sse"),
+    ("assemblyai", "universal-3-pro,universal-2", "/upload"),
+];
+
+/// Time enough for a busy machine, and no pauses.
+fn patient() -> SpeechPatience {
+    SpeechPatience {
+        pauses: [Duration::from_millis(1); 3],
+        poll_every: Duration::from_millis(1),
+        ..SpeechPatience::default()
+    }
 }
 
-/// A service that answers with these in turn, the last one again and again, and what it was asked.
-async fn service(answers: Vec<(u16, Value)>) -> (Server, Arc<Mutex<Vec<Request>>>) {
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let record = Arc::clone(&asked);
-    let server = Server::start(move |request| {
-        let mut asked = record.lock().unwrap();
-        let (status, body) = answers.get(asked.len()).or(answers.last()).unwrap();
-        asked.push(request);
-        let response = Response::json(*status, body);
-        async { response }
-    });
-    (server.await.unwrap(), asked)
+fn settings() -> SpeechSettings {
+    SpeechSettings { model: None, language: None, max_seconds: 120, max_bytes: 1000, patience: patient() }
 }
 
 fn speech(vendor: &str, base: String, settings: SpeechSettings) -> Speech {
@@ -35,74 +47,289 @@ fn speech(vendor: &str, base: String, settings: SpeechSettings) -> Speech {
     Speech::new(&selection, &provider, settings, clients()).unwrap()
 }
 
-fn recording(folder: &tempfile::TempDir, name: &str, bytes: &[u8]) -> std::path::PathBuf {
-    let path = folder.path().join(name);
-    std::fs::write(&path, bytes).unwrap();
-    path
+async fn fake() -> SpeechFake {
+    SpeechFake::start(KEY).await.unwrap()
+}
+
+/// A folder with recordings.
+struct Recordings(tempfile::TempDir);
+
+impl Recordings {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> std::path::PathBuf {
+        let path = self.0.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
 }
 
 #[tokio::test]
-async fn a_recording_goes_as_a_form_and_comes_back_as_text() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = recording(&folder, "x.oga", b"sound of a voice");
-    for ending in ["/openai/v1", "/openai/v1/audio/transcriptions"] {
-        let (server, asked) = service(vec![(200, json!({"text": " hello there \n"}))]).await;
-        let speech = speech("groq", format!("{}{ending}", server.url()), settings());
-        assert_eq!(speech.transcribe(&path, Some("audio/ogg")).await.unwrap(), "hello there");
-        let request = asked.lock().unwrap().remove(0);
-        assert_eq!(request.target, "/openai/v1/audio/transcriptions");
-        assert_eq!(request.header("authorization"), Some("Bearer gsk_secret"));
-        let body = String::from_utf8(request.body.to_vec()).unwrap();
-        for piece in ["filename=\"audio.ogg\"", "audio/ogg", "sound of a voice", "whisper-large-v3", "\r\nde\r\n"] {
-            assert!(body.contains(piece), "{piece} is not in {body}");
+async fn every_vendor_gets_a_recording_in_its_own_shape() {
+    let recordings = Recordings::new();
+    let path = recordings.write("x.mp3", b"sound of a voice");
+    assert_eq!(Speech::vendors().collect::<Vec<_>>(), VENDORS.map(|(vendor, ..)| vendor));
+    for (vendor, model, endpoint) in VENDORS {
+        for ending in ["", "/", endpoint] {
+            let fake = fake().await;
+            fake.says(" 你好, hello there \n");
+            let speech = speech(vendor, format!("{}/x/v2{ending}", fake.url()), settings());
+            assert_eq!(speech.transcribe(&path, None).await.unwrap(), "你好, hello there", "{vendor} at {ending}");
+            assert!(!format!("{speech:?}").contains(KEY), "{speech:?}");
+            let (language, kind) = match vendor {
+                "xiaomi_mimo" => (Some("auto".to_owned()), "audio/mpeg"),
+                "openrouter" | "stepfun" => (None, "mp3"),
+                "assemblyai" => (None, "application/octet-stream"),
+                _ => (None, "audio/mpeg"),
+            };
+            let recording = Bytes::from_static(b"sound of a voice");
+            let expected = Heard { model: model.to_owned(), language, kind: kind.to_owned(), recording };
+            assert_eq!(fake.heard(), [expected], "{vendor} at {ending}");
+            assert_eq!(fake.requests()[0], format!("POST /x/v2{endpoint}"), "{vendor} at {ending}");
         }
     }
 }
 
 #[tokio::test]
-async fn openrouter_gets_json() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = recording(&folder, "x.mp3", b"sound");
-    let (server, asked) = service(vec![(200, json!({"text": "hello"}))]).await;
-    let own = SpeechSettings { model: Some("own/model".to_owned()), language: None, ..settings() };
-    let speech = speech("openrouter", format!("{}/api/v1", server.url()), own);
-    assert_eq!(speech.transcribe(&path, None).await.unwrap(), "hello");
-    let body = asked.lock().unwrap()[0].json();
-    assert_eq!(body, json!({"model": "own/model", "input_audio": {"data": "c291bmQ=", "format": "mp3"}}));
+async fn wishes_are_told_in_the_words_of_each_vendor() {
+    let recordings = Recordings::new();
+    let path = recordings.write("x.mp3", b"sound");
+    for (vendor, ..) in VENDORS {
+        for (language, told) in [("zh", "zh"), ("de", if vendor == "xiaomi_mimo" { "auto" } else { "de" })] {
+            let fake = fake().await;
+            let own = if vendor == "assemblyai" { " universal-2 ," } else { "own/model" };
+            let wishes =
+                SpeechSettings { model: Some(own.to_owned()), language: Some(language.to_owned()), ..settings() };
+            let speech = speech(vendor, format!("{}/v2", fake.url()), wishes);
+            assert_eq!(speech.transcribe(&path, None).await.unwrap(), "hello there", "{vendor} {language}");
+            let heard = fake.heard().remove(0);
+            let model = own.trim_matches([' ', ',']);
+            assert_eq!((heard.model.as_str(), heard.language.as_deref()), (model, Some(told)), "{vendor}");
+        }
+    }
 }
 
 #[tokio::test]
-async fn what_passes_is_tried_again_and_what_does_not_is_told_without_the_key() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = recording(&folder, "x.ogg", b"sound");
-    let (server, asked) = service(vec![(503, json!({})), (200, json!({"text": "at last"}))]).await;
-    let patient = speech("groq", server.url(), settings());
-    assert_eq!(patient.transcribe(&path, None).await.unwrap(), "at last");
-    assert_eq!(asked.lock().unwrap().len(), 2);
-    let message = format!("Invalid API Key: {KEY}");
-    let (server, asked) = service(vec![(401, json!({"error": {"message": message}}))]).await;
-    let refused = speech("groq", server.url(), settings());
-    let error = refused.transcribe(&path, None).await.unwrap_err();
-    assert_eq!(error.to_string(), "the service refuses it: 401 Invalid API Key: ***");
-    assert_eq!(asked.lock().unwrap().len(), 1);
-    assert!(!format!("{refused:?}").contains(KEY));
-    let (server, _) = service(vec![(200, json!({"odd": true}))]).await;
-    let odd = speech("groq", server.url(), settings());
-    assert!(matches!(odd.transcribe(&path, None).await, Err(SpeechError::Refused { status: 200, .. })));
+async fn containers_are_called_what_services_know() {
+    let recordings = Recordings::new();
+    let table = [
+        ("x.oga", None, "audio/ogg", "ogg"),
+        ("x.opus", None, "audio/ogg", "ogg"),
+        ("x.m4a", None, "audio/mp4", "m4a"),
+        ("x.mpga", None, "audio/mpeg", "mp3"),
+        ("x.weba", None, "audio/webm", "webm"),
+        ("x", Some("audio/x-wav; rate=8000"), "audio/wav", "wav"),
+    ];
+    for (name, said, mime, format) in table {
+        let path = recordings.write(name, b"sound");
+        for (vendor, expected) in [("openai", mime), ("openrouter", format)] {
+            let fake = fake().await;
+            let speech = speech(vendor, fake.url(), settings());
+            speech.transcribe(&path, said).await.unwrap();
+            assert_eq!(fake.heard()[0].kind, expected, "{vendor} {name}");
+        }
+    }
+    // What a vendor does not know, it says itself.
+    let path = recordings.write("x.ogg", b"sound");
+    let fake = fake().await;
+    let mimo = speech("xiaomi_mimo", fake.url(), settings());
+    let error = mimo.transcribe(&path, None).await.unwrap_err().to_string();
+    assert_eq!(error, "the service refuses it: 400 audio/ogg is not supported");
+    assert_eq!(fake.requests().len(), 1);
+}
+
+fn trouble(status: u16) -> Response {
+    Response::json(status, &json!({ "error": { "message": "not now" } }))
+}
+
+#[tokio::test]
+async fn what_passes_is_tried_again() {
+    let recordings = Recordings::new();
+    let path = recordings.write("x.mp3", b"sound");
+    let passing = [
+        vec![trouble(429).with_header("retry-after", "0"), trouble(500), trouble(504)],
+        vec![trouble(408), trouble(502), trouble(503)],
+        vec![Response::headless(vec![Step::Reset]), Response::headless(vec![Step::Fin])],
+        vec![Response::chunked(200, "text/event-stream", vec![Step::text("data: {\"ty"), Step::Fin])],
+    ];
+    for (vendor, ..) in VENDORS {
+        for answers in &passing {
+            let fake = fake().await;
+            fake.answers_next(answers.iter().cloned());
+            let speech = speech(vendor, format!("{}/v2", fake.url()), settings());
+            assert_eq!(speech.transcribe(&path, None).await.unwrap(), "hello there", "{vendor} after {answers:?}");
+            assert_eq!(fake.heard().len(), 1, "{vendor}");
+        }
+        let fake = fake().await;
+        fake.answers_next(std::iter::repeat_n(trouble(500), 9));
+        let speech = speech(vendor, format!("{}/v2", fake.url()), settings());
+        let error = speech.transcribe(&path, None).await.unwrap_err();
+        assert_eq!(error.to_string(), "the service refuses it: 500 not now", "{vendor}");
+        assert_eq!(fake.requests().len(), 4, "{vendor}");
+    }
+}
+
+#[tokio::test]
+async fn a_pause_that_the_service_names_is_kept_and_too_long_a_one_given_up() {
+    let recordings = Recordings::new();
+    let path = recordings.write("x.mp3", b"sound");
+    for vendor in ["groq", "stepfun", "assemblyai"] {
+        let fake = fake().await;
+        fake.answers_next([trouble(429).with_header("retry-after", "1")]);
+        let began = std::time::Instant::now();
+        let patient = speech(vendor, format!("{}/v2", fake.url()), settings());
+        assert_eq!(patient.transcribe(&path, None).await.unwrap(), "hello there", "{vendor}");
+        assert!(began.elapsed() >= Duration::from_secs(1), "{vendor}");
+        fake.answers_next([trouble(429).with_header("retry-after", "3600")]);
+        let before = fake.requests().len();
+        let error = patient.transcribe(&path, None).await.unwrap_err();
+        assert_eq!(error.to_string(), "the service refuses it: 429 not now", "{vendor}");
+        assert_eq!(fake.requests().len(), before + 1, "{vendor}");
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_pass_is_told_once_and_without_the_key() {
+    let recordings = Recordings::new();
+    let path = recordings.write("x.mp3", b"sound");
+    let page = || Response::bytes(200, "text/html", "<html>log in</html>");
+    for (vendor, ..) in VENDORS {
+        let message = format!("Invalid API Key: {KEY}");
+        let table = [
+            (Response::json(401, &json!({ "error": { "message": message } })), "401 Invalid API Key: ***"),
+            (Response::json(403, &json!({ "error": "no such plan" })), "403 no such plan"),
+            (Response::json(404, &json!({})), "404 "),
+        ];
+        for (answer, expected) in table {
+            let fake = fake().await;
+            fake.answers_next([answer]);
+            let speech = speech(vendor, format!("{}/v2", fake.url()), settings());
+            let error = speech.transcribe(&path, None).await.unwrap_err();
+            assert_eq!(error.to_string(), format!("the service refuses it: {expected}"), "{vendor}");
+            assert_eq!(fake.requests().len(), 1, "{vendor}");
+        }
+        for odd in [page(), Response::json(200, &json!([1])), Response::json(200, &json!({ "odd": true }))] {
+            let fake = fake().await;
+            fake.answers_next(std::iter::repeat_n(odd, 9));
+            let speech = speech(vendor, format!("{}/v2", fake.url()), settings());
+            let error = speech.transcribe(&path, None).await.unwrap_err();
+            assert!(
+                matches!(error, SpeechError::Refused { status: 200, .. } | SpeechError::Unreachable(_)),
+                "{vendor}: {error}"
+            );
+        }
+    }
+    let wrong = SpeechFake::start("another").await.unwrap();
+    for (vendor, ..) in VENDORS {
+        let speech = speech(vendor, format!("{}/v2", wrong.url()), settings());
+        let error = speech.transcribe(&path, None).await.unwrap_err();
+        assert_eq!(error.to_string(), "the service refuses it: 401 Invalid API key", "{vendor}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_waits_for_ever() {
+    let recordings = Recordings::new();
+    let path = recordings.write("x.mp3", b"sound");
+    let short = Duration::from_millis(300);
+    let hanging = [
+        Response::headless(vec![Step::Hang]),
+        Response::chunked(200, "text/event-stream", vec![Step::text("data: {\"type\":"), Step::Hang]),
+    ];
+    for (vendor, ..) in VENDORS {
+        for answer in &hanging {
+            let fake = fake().await;
+            fake.answers_next(std::iter::repeat_n(answer.clone(), 9));
+            let patience = SpeechPatience { total: short, total_of_job: short, ..patient() };
+            let speech = speech(vendor, format!("{}/v2", fake.url()), SpeechSettings { patience, ..settings() });
+            let error = speech.transcribe(&path, None).await.unwrap_err();
+            assert!(matches!(error, SpeechError::Late { .. }), "{vendor}: {error}");
+        }
+    }
+    // One try that hangs is not all of them.
+    let fake = fake().await;
+    fake.answers_next([hanging[0].clone()]);
+    let patience = SpeechPatience { each: Duration::from_secs(5), ..patient() };
+    let groq = speech("groq", fake.url(), SpeechSettings { patience, ..settings() });
+    assert_eq!(groq.transcribe(&path, None).await.unwrap(), "hello there");
+}
+
+#[tokio::test]
+async fn a_job_is_asked_after_until_it_is_done_or_too_late() {
+    let recordings = Recordings::new();
+    let path = recordings.write("x.mp3", b"sound");
+    let fake = fake().await;
+    fake.takes_polls(5);
+    let base = format!("{}/v2", fake.url());
+    let speech_of = |patience| speech("assemblyai", base.clone(), SpeechSettings { patience, ..settings() });
+    assert_eq!(speech_of(patient()).transcribe(&path, None).await.unwrap(), "hello there");
+    let mut expected = vec!["POST /v2/upload", "POST /v2/transcript"];
+    expected.extend(["GET /v2/transcript/job-1"; 6]);
+    assert_eq!(fake.requests(), expected);
+
+    fake.takes_polls(usize::MAX);
+    let patience = SpeechPatience { total_of_job: Duration::from_secs(1), ..patient() };
+    let error = speech_of(patience).transcribe(&path, None).await.unwrap_err();
+    assert_eq!(error.to_string(), "the service gave no text within 1 s");
+
+    fake.takes_polls(0);
+    let failed = json!({ "status": "error", "error": "Transcoding failed: no audio" });
+    let brought = json!({ "upload_url": "https://cdn.test/upload/0" });
+    let created = json!({ "id": "../job 2", "status": "queued" });
+    fake.answers_next([&brought, &created, &failed].map(|answer| Response::json(200, answer)));
+    let error = speech_of(patient()).transcribe(&path, None).await.unwrap_err();
+    assert_eq!(error.to_string(), "the service refuses it: 200 Transcoding failed: no audio");
+    assert_eq!(fake.requests().pop().unwrap(), "GET /v2/transcript/..%2Fjob%202", "an id is one segment");
+}
+
+#[tokio::test]
+async fn a_stream_may_fail_in_the_middle() {
+    let recordings = Recordings::new();
+    let path = recordings.write("x.mp3", b"sound");
+    let stream = |text: &str| Response::chunked(200, "text/event-stream", vec![Step::text(text)]);
+    let delta = "data: {\"type\":\"transcript.text.delta\",\"delta\":\" hel\"}\n\n";
+    let fake = fake().await;
+    let speech = speech("stepfun", fake.url(), settings());
+    // The whole text may be left out of the end, and pieces may be called by the frame.
+    fake.answers_next([stream(&format!(
+        "{delta}data: [DONE]\n\n{}data: {{\"type\":\"transcript.text.done\",\"text\":\"\"}}\n\n",
+        delta.replace(" hel", "lo")
+    ))]);
+    assert_eq!(speech.transcribe(&path, None).await.unwrap(), "hello");
+    fake.answers_next([stream(&format!("{delta}data: {{\"type\":\"error\",\"message\":\"not allowed\"}}\n\n"))]);
+    let error = speech.transcribe(&path, None).await.unwrap_err();
+    assert_eq!(error.to_string(), "the service refuses it: 200 not allowed");
+    fake.answers_next([stream(delta)]);
+    assert_eq!(speech.transcribe(&path, None).await.unwrap(), "hello there", "one that ends too early is asked again");
 }
 
 #[tokio::test]
 async fn what_is_too_much_is_not_sent() {
-    let folder = tempfile::tempdir().unwrap();
-    let (server, asked) = service(vec![(200, json!({"text": "hello"}))]).await;
-    let speech = speech("groq", server.url(), settings());
-    let large = recording(&folder, "large.mp3", &[0; 1001]);
-    assert!(matches!(speech.transcribe(&large, None).await, Err(SpeechError::TooLarge { bytes: 1001, limit: 1000 })));
+    let recordings = Recordings::new();
+    let fake = fake().await;
+    let groq = speech("groq", fake.url(), settings());
+    let large = recordings.write("large.mp3", &[0; 1001]);
+    assert!(matches!(groq.transcribe(&large, None).await, Err(SpeechError::TooLarge { bytes: 1001, limit: 1000 })));
     let mut long = b"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x01\0\0\0\x01\0\0\0\x01\0\x08\0data".to_vec();
     long.extend(121_u32.to_le_bytes());
-    let long = recording(&folder, "long.wav", &long);
-    assert!(matches!(speech.transcribe(&long, None).await, Err(SpeechError::TooLong { seconds: 121, limit: 120 })));
-    let missing = folder.path().join("missing.ogg");
-    assert!(matches!(speech.transcribe(&missing, None).await, Err(SpeechError::Unreadable(_))));
-    assert!(asked.lock().unwrap().is_empty());
+    let long = recordings.write("long.wav", &long);
+    assert!(matches!(groq.transcribe(&long, None).await, Err(SpeechError::TooLong { seconds: 121, limit: 120 })));
+    let missing = recordings.0.path().join("missing.ogg");
+    assert!(matches!(groq.transcribe(&missing, None).await, Err(SpeechError::Unreadable(_))));
+    // Ten megabytes of base64 are all that it takes.
+    let mimo = speech("xiaomi_mimo", fake.url(), SpeechSettings { max_bytes: 25 << 20, ..settings() });
+    let large = recordings.write("large.mp3", &vec![0; 7_500_001]);
+    assert!(matches!(mimo.transcribe(&large, None).await, Err(SpeechError::TooLarge { limit: 7_500_000, .. })));
+    assert_eq!(fake.requests(), [""; 0]);
+}
+
+#[test]
+fn who_writes_speech_down_answers_no_chat() {
+    let selection = Selection { name: "assemblyai".into(), spec: ProviderSpec::find("assemblyai").unwrap() };
+    let error = build(&selection, &ProviderSettings::default(), "x", clients()).unwrap_err();
+    assert!(matches!(error, BuildError::Unsupported { label: "AssemblyAI", .. }), "{error}");
+    let error = Speech::new(&selection, &ProviderSettings::default(), settings(), clients()).unwrap_err();
+    assert_eq!(error.to_string(), "AssemblyAI needs a key: set providers.assemblyai.apiKey in the configuration");
 }

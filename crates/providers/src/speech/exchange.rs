@@ -1,0 +1,163 @@
+//! The way to a service and back: what every shape of asking shares.
+//!
+//! Decision: what may go well a moment later is tried again a few times within one limit of time,
+//! because a person waits. A service that names a pause is left alone for that long, and given up
+//! at once when that is longer than anybody waits.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::Utc;
+use futures_util::StreamExt as _;
+use http::HeaderMap;
+use reqwest::{Method, RequestBuilder, Response, Url};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{SpeechError, SpeechPatience};
+use crate::HttpClients;
+use crate::body::error_body;
+use crate::client::network_error;
+use crate::fault::{Faults, retry_after};
+
+/// The longest answer that is read, in bytes.
+pub(super) const LONGEST_ANSWER: usize = 4 << 20;
+/// How much of a refusal is shown, in characters.
+const SHOWN: usize = 200;
+
+/// Why a try failed.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The next one would fail too.
+    Lasting(SpeechError),
+    /// The next one may go well, after the pause that the service names.
+    Passing(SpeechError, Option<Duration>),
+}
+
+impl Failure {
+    /// An answer that does not hold what was asked for.
+    pub(super) fn odd(message: &str) -> Self {
+        Self::Lasting(SpeechError::Refused { status: 200, message: message.to_owned() })
+    }
+
+    /// A connection that broke.
+    pub(super) fn lost(why: impl ToString) -> Self {
+        Self::Passing(SpeechError::Unreachable(why.to_string()), None)
+    }
+}
+
+/// One recording's way to a service.
+#[derive(Debug)]
+pub(super) struct Exchange<'a> {
+    pub(super) base: &'a Url,
+    pub(super) headers: &'a HeaderMap,
+    pub(super) faults: &'a Faults,
+    pub(super) http: &'a Arc<HttpClients>,
+    pub(super) patience: &'a SpeechPatience,
+    pub(super) began: Instant,
+    /// How long it may take altogether.
+    pub(super) total: Duration,
+}
+
+impl Exchange<'_> {
+    /// An address below that of the service.
+    pub(super) fn address(&self, path: &str) -> Url {
+        let mut url = self.base.clone();
+        let base = url.path().trim_end_matches('/').to_owned();
+        url.set_path(&format!("{base}{path}"));
+        url
+    }
+
+    /// Too much time has passed.
+    pub(super) fn late(&self) -> SpeechError {
+        SpeechError::Late { seconds: self.total.as_secs() }
+    }
+
+    /// Waits, unless there is no time for that.
+    pub(super) async fn pause(&self, pause: Duration) -> Result<(), SpeechError> {
+        if self.began.elapsed() + pause >= self.total {
+            return Err(self.late());
+        }
+        tokio::time::sleep(pause).await;
+        Ok(())
+    }
+
+    /// Tries until it goes well, cannot go well, or has been tried often and long enough.
+    pub(super) async fn patiently<T, F>(&self, attempt: impl Fn() -> F) -> Result<T, SpeechError>
+    where
+        F: Future<Output = Result<T, Failure>>,
+    {
+        let mut pauses = self.patience.pauses.into_iter();
+        loop {
+            let left = self.total.saturating_sub(self.began.elapsed());
+            let tried = tokio::time::timeout(left.min(self.patience.each), attempt()).await;
+            let (error, after) = match tried.unwrap_or_else(|_| Err(Failure::Passing(self.late(), None))) {
+                Ok(answer) => return Ok(answer),
+                Err(Failure::Lasting(error)) => return Err(error),
+                Err(Failure::Passing(error, after)) => (error, after.unwrap_or_default()),
+            };
+            let Some(pause) = pauses.next() else { return Err(error) };
+            tracing::debug!(%error, "speech to text is asked once more");
+            if self.pause(pause.max(after)).await.is_err() {
+                return Err(error);
+            }
+        }
+    }
+
+    /// Sends a request once and waits for the head of a successful answer.
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        url: &Url,
+        fill: impl FnOnce(RequestBuilder) -> RequestBuilder,
+    ) -> Result<Response, Failure> {
+        let client = self.http.client_for(url);
+        let client = client.map_err(|error| Failure::Lasting(SpeechError::Unreachable(error.to_string())))?;
+        let request = fill(client.request(method, url.clone()).headers(self.headers.clone()));
+        let response = request.send().await.map_err(|error| Failure::lost(network_error(url, error)))?;
+        if response.status().is_success() { Ok(response) } else { Err(self.refusal(response).await) }
+    }
+
+    /// The same for an answer in JSON.
+    pub(super) async fn ask(
+        &self,
+        method: Method,
+        url: &Url,
+        fill: impl FnOnce(RequestBuilder) -> RequestBuilder,
+    ) -> Result<Value, Failure> {
+        let mut chunks = self.send(method, url, fill).await?.bytes_stream();
+        let mut body = Vec::new();
+        while let Some(chunk) = chunks.next().await {
+            body.extend_from_slice(&chunk.map_err(|error| Failure::lost(network_error(url, error)))?);
+            if body.len() > LONGEST_ANSWER {
+                return Err(Failure::odd("the answer is too long"));
+            }
+        }
+        serde_json::from_slice(&body).map_err(|_not_json| Failure::odd("the answer is not JSON"))
+    }
+
+    /// What is said in an error's body, without the key.
+    pub(super) fn words(&self, body: &Value) -> String {
+        let said = ["/error/message", "/error", "/message"].into_iter();
+        let said = said.filter_map(|place| body.pointer(place)?.as_str()).next().unwrap_or_default();
+        self.faults.without_keys(said).chars().take(SHOWN).collect()
+    }
+
+    async fn refusal(&self, response: Response) -> Failure {
+        let status = response.status().as_u16();
+        let after = retry_after(response.headers(), Utc::now());
+        let body: Value = serde_json::from_slice(&error_body(response).await).unwrap_or_default();
+        let error = SpeechError::Refused { status, message: self.words(&body) };
+        match status {
+            408 | 429 | 500 | 502 | 503 | 504 => Failure::Passing(error, after),
+            _ => Failure::Lasting(error),
+        }
+    }
+}
+
+/// The text in an answer.
+pub(super) fn text(answer: &Value, place: &str) -> Result<String, Failure> {
+    let text = answer.pointer(place).and_then(Value::as_str);
+    text.map(|text| text.trim().to_owned()).ok_or_else(|| Failure::odd("the answer holds no text"))
+}

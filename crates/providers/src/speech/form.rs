@@ -1,0 +1,35 @@
+//! A recording as a form: OpenAI's `/audio/transcriptions`
+//! (<https://platform.openai.com/docs/api-reference/audio/createTranscription>), as Groq,
+//! SiliconFlow and many servers of one's own speak it too.
+
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::Method;
+use reqwest::multipart::{Form, Part};
+
+use super::exchange::{Exchange, text};
+use super::{Question, SpeechError};
+
+/// Where it is asked.
+pub(super) const ENDPOINT: &str = "/audio/transcriptions";
+
+pub(super) async fn transcribe(exchange: &Exchange<'_>, question: &Question<'_>) -> Result<String, SpeechError> {
+    let url = exchange.address(ENDPOINT);
+    let attempt = || async {
+        let answer = exchange.ask(Method::POST, &url, |request| request.multipart(form(question))).await?;
+        text(&answer, "/text")
+    };
+    exchange.patiently(attempt).await
+}
+
+fn form(question: &Question<'_>) -> Form {
+    // Services go by the ending of the name.
+    let name = format!("audio.{}", question.format.ending);
+    let length = question.recording.len() as u64;
+    let file = Part::stream_with_length(question.recording.clone(), length).file_name(name);
+    let mime = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(question.format.mime))]);
+    let form = Form::new().part("file", file.headers(mime)).text("model", question.model.to_owned());
+    match question.language {
+        Some(language) => form.text("language", language.to_owned()),
+        None => form,
+    }
+}

@@ -1,0 +1,72 @@
+//! A recording that is brought, worked on, and asked after: AssemblyAI
+//! (<https://www.assemblyai.com/docs/openapi.json>: `/v2/upload`, `/v2/transcript`).
+//!
+//! Decision: several models may be named with commas between them; the service takes the first that
+//! knows the language. The key goes without `Bearer`, as its documentation has it.
+
+use reqwest::{Method, Url};
+use serde_json::{Value, json};
+
+use super::exchange::{Exchange, Failure, text};
+use super::{Question, SpeechError};
+
+/// What people may have pasted behind the address of the API.
+pub(super) const ENDPOINTS: &[&str] = &["/upload", "/transcript"];
+
+pub(super) async fn transcribe(exchange: &Exchange<'_>, question: &Question<'_>) -> Result<String, SpeechError> {
+    let place = upload(exchange, question).await?;
+    let job = create(exchange, question, &place).await?;
+    loop {
+        exchange.pause(exchange.patience.poll_every).await?;
+        let looked = || async {
+            let answer = exchange.ask(Method::GET, &job, |request| request).await?;
+            match answer.get("status").and_then(Value::as_str) {
+                Some("completed") => text(&answer, "/text").map(Some),
+                Some("queued" | "processing") => Ok(None),
+                Some("error") => Err(Failure::odd(&exchange.words(&answer))),
+                _ => Err(Failure::odd("the answer does not say how far it is")),
+            }
+        };
+        if let Some(text) = exchange.patiently(looked).await? {
+            return Ok(text);
+        }
+    }
+}
+
+/// Brings the recording; where it is then.
+async fn upload(exchange: &Exchange<'_>, question: &Question<'_>) -> Result<String, SpeechError> {
+    let url = exchange.address("/upload");
+    let attempt = || async {
+        let fill = |request: reqwest::RequestBuilder| {
+            let mime = "application/octet-stream";
+            request.header(http::header::CONTENT_TYPE, mime).body(question.recording.clone())
+        };
+        let answer = exchange.ask(Method::POST, &url, fill).await?;
+        text(&answer, "/upload_url")
+    };
+    exchange.patiently(attempt).await
+}
+
+/// Asks for the text; where it will be.
+async fn create(exchange: &Exchange<'_>, question: &Question<'_>, place: &str) -> Result<Url, SpeechError> {
+    let url = exchange.address("/transcript");
+    let models: Vec<&str> = question.model.split(',').map(str::trim).filter(|model| !model.is_empty()).collect();
+    let mut body = json!({ "audio_url": place, "speech_models": models });
+    if question.language.is_none()
+        && let Some(body) = body.as_object_mut()
+    {
+        body.insert("language_detection".to_owned(), true.into());
+    }
+    question.tell_language(&mut body, "language_code");
+    let attempt = || async {
+        let answer = exchange.ask(Method::POST, &url, |request| request.json(&body)).await?;
+        let id = text(&answer, "/id")?;
+        let mut job = url.clone();
+        // It is one segment, whatever the service calls it.
+        if let Ok(mut path) = job.path_segments_mut() {
+            path.push(&id);
+        }
+        Ok(job)
+    };
+    exchange.patiently(attempt).await
+}

@@ -1,0 +1,177 @@
+//! A service that turns speech into text, in every shape in which vendors offer that.
+//!
+//! It answers at the ends of paths, below any prefix: `/audio/transcriptions` with a form (OpenAI,
+//! Groq, SiliconFlow) or JSON (OpenRouter), `/chat/completions` (Xiaomi MiMo), `/audio/asr/sse`
+//! (StepFun), `/upload` and `/transcript` (AssemblyAI). What is not exactly in the vendor's shape is
+//! refused with status 400 and the reason, a wrong key with 401. It listens to nothing: every
+//! recording says what the test wants.
+
+mod shape;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::TestkitError;
+use crate::http::{Request, Response, Server, Step};
+use crate::sync::Watched;
+use shape::Shape;
+
+/// A recording that arrived with a request in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// The model that was asked for.
+    pub model: String,
+    /// The language that was named.
+    pub language: Option<String>,
+    /// How the recording was called: its media type, or its container where there is no type.
+    pub kind: String,
+    /// The recording.
+    pub recording: Bytes,
+}
+
+/// What the service does next.
+#[derive(Debug, Default)]
+struct State {
+    says: String,
+    polls: usize,
+    instead: VecDeque<Response>,
+    requests: Vec<String>,
+    heard: Vec<Heard>,
+    /// Recordings that were brought, by address.
+    uploads: BTreeMap<String, Bytes>,
+    /// How often was asked after a job.
+    looks: usize,
+}
+
+/// The service on loopback; it stops when dropped.
+#[derive(Debug)]
+pub struct SpeechFake {
+    server: Server,
+    state: Watched<State>,
+}
+
+impl SpeechFake {
+    /// Starts it for one key.
+    ///
+    /// # Errors
+    /// [`TestkitError::Listen`].
+    pub async fn start(key: &str) -> Result<Self, TestkitError> {
+        let state = Watched::new(State { says: "hello there".to_owned(), ..State::default() });
+        let (shared, key) = (state.clone(), Arc::<str>::from(key));
+        let server = Server::start(move |request| {
+            let response = shared.change(|state| state.answer(&request, &key));
+            async { response }
+        });
+        Ok(Self { server: server.await?, state })
+    }
+
+    /// `http://127.0.0.1:<port>` without a final slash.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.server.url()
+    }
+
+    /// From now on every recording says this.
+    pub fn says(&self, text: &str) {
+        self.state.change(|state| text.clone_into(&mut state.says));
+    }
+
+    /// From now on a job is done when it was asked after that many times in vain.
+    pub fn takes_polls(&self, polls: usize) {
+        self.state.change(|state| state.polls = polls);
+    }
+
+    /// Answers the next requests with these, whatever they are.
+    pub fn answers_next(&self, responses: impl IntoIterator<Item = Response>) {
+        self.state.change(|state| state.instead.extend(responses));
+    }
+
+    /// Every request so far, as `POST /path`.
+    #[must_use]
+    pub fn requests(&self) -> Vec<String> {
+        self.state.read(|state| state.requests.clone())
+    }
+
+    /// The recordings that arrived with requests in order.
+    #[must_use]
+    pub fn heard(&self) -> Vec<Heard> {
+        self.state.read(|state| state.heard.clone())
+    }
+}
+
+impl State {
+    fn answer(&mut self, request: &Request, key: &str) -> Response {
+        self.requests.push(format!("{} {}", request.method, request.target));
+        if let Some(instead) = self.instead.pop_front() {
+            return instead;
+        }
+        let Some(shape) = Shape::of(request) else {
+            return Response::json(404, &json!({ "error": { "message": "there is nothing here" } }));
+        };
+        if request.header("authorization") != Some(shape.authorization(key).as_str()) {
+            return shape.refusal(401, "Invalid API key");
+        }
+        self.serve(shape, request).unwrap_or_else(|why| shape.refusal(400, &why))
+    }
+
+    fn serve(&mut self, shape: Shape, request: &Request) -> Result<Response, String> {
+        let text = Value::from(self.says.as_str());
+        let heard = match shape {
+            Shape::Form => shape::form(request)?,
+            Shape::Inline => shape::inline(request)?,
+            Shape::Chat => shape::chat(request)?,
+            Shape::Events => shape::events(request)?,
+            Shape::Upload => {
+                let recording = shape::upload(request)?;
+                let place = format!("https://cdn.test/upload/{}", self.uploads.len());
+                self.uploads.insert(place.clone(), recording);
+                return Ok(Response::json(200, &json!({ "upload_url": place })));
+            }
+            Shape::Job => shape::job(request, &self.uploads)?,
+            Shape::Look => return Ok(Response::json(200, &self.look(request)?)),
+        };
+        self.heard.push(heard);
+        Ok(match shape {
+            Shape::Events => events(&self.says),
+            Shape::Chat => {
+                let message = json!({ "role": "assistant", "content": text });
+                let choice = json!({ "index": 0, "finish_reason": "stop", "message": message });
+                Response::json(200, &json!({ "object": "chat.completion", "choices": [choice] }))
+            }
+            Shape::Job => {
+                self.looks = 0;
+                let id = format!("job-{}", self.heard.len());
+                Response::json(200, &json!({ "id": id, "status": "queued", "text": null }))
+            }
+            _ => Response::json(200, &json!({ "text": text })),
+        })
+    }
+
+    /// How far a job is.
+    fn look(&mut self, request: &Request) -> Result<Value, String> {
+        let known = format!("/transcript/job-{}", self.heard.len());
+        if !request.path().ends_with(&known) {
+            return Err("there is no such transcript".to_owned());
+        }
+        self.looks += 1;
+        Ok(match self.looks {
+            looks if looks > self.polls => json!({ "status": "completed", "text": self.says, "error": null }),
+            1 => json!({ "status": "queued", "text": null }),
+            _ => json!({ "status": "processing", "text": null }),
+        })
+    }
+}
+
+/// A text in two pieces and as a whole, with what servers send between.
+fn events(text: &str) -> Response {
+    let middle = text.char_indices().nth(text.chars().count() / 2).map_or(0, |(at, _)| at);
+    let (begin, end) = text.split_at(middle);
+    let event = |event: &Value| Step::text(format!("data: {event}\n\n"));
+    let delta = |delta: &str| event(&json!({ "type": "transcript.text.delta", "delta": delta }));
+    let done = event(&json!({ "type": "transcript.text.done", "text": text, "usage": { "type": "tokens" } }));
+    let steps = vec![Step::text(": keepalive\n\n"), delta(begin), delta(end), done];
+    Response::chunked(200, "text/event-stream", steps)
+}
