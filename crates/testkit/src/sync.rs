@@ -72,6 +72,16 @@ impl<T> Watched<T> {
         self.inner.changed.subscribe()
     }
 
+    /// Waits without a limit, for what does not fail when it waits for ever.
+    pub(crate) async fn reached(&self, is_reached: impl Fn(&T) -> bool) {
+        let mut changed = self.subscribe();
+        while !self.read(&is_reached) {
+            if changed.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
     /// Waits until `probe` finds what it looks for.
     pub(crate) async fn wait_for<R>(
         &self,

@@ -11,10 +11,9 @@ use nanobot_channel::{
     SendRecovery, SenderId, TaskTracker, Value, async_trait,
 };
 use nanobot_testkit::conformance::{
-    self, Ability, Arranged, ChannelHarness, Credentials, DraftView, IncomingFiles, Oddities, OutgoingFiles, Pairing,
-    Pulse, Redelivery, Rooms, SendFault, SendFaults, Transport,
+    self, Arranged, ChannelHarness, Credentials, Oddities, Pairing, Pulse, Redelivery, SendFault, SendFaults, Transport,
 };
-use nanobot_testkit::{ReservedPort, WAIT_LIMIT};
+use nanobot_testkit::{ReservedPort, WAIT_LIMIT, abilities};
 use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -225,48 +224,19 @@ impl ChannelHarness for Relay {
         vec![TOKEN.to_owned()]
     }
 
-    fn redelivery(&mut self) -> Ability<'_, dyn Redelivery> {
-        Ability::Offered(self)
-    }
-
-    fn rooms(&mut self) -> Ability<'_, dyn Rooms> {
-        Ability::Missing("every chat of the relay is one person's")
-    }
-
-    fn pairing(&mut self) -> Ability<'_, dyn Pairing> {
-        Ability::Offered(self)
-    }
-
-    fn incoming_files(&mut self) -> Ability<'_, dyn IncomingFiles> {
-        Ability::Missing("the relay carries text only")
-    }
-
-    fn outgoing_files(&mut self) -> Ability<'_, dyn OutgoingFiles> {
-        Ability::Missing("the relay carries text only")
-    }
-
-    fn send_faults(&mut self) -> Ability<'_, dyn SendFaults> {
-        Ability::Offered(self)
-    }
-
-    fn transport(&mut self) -> Ability<'_, dyn Transport> {
-        Ability::Offered(self)
-    }
-
-    fn pulse(&mut self) -> Ability<'_, dyn Pulse> {
-        Ability::Offered(self)
-    }
-
-    fn draft_view(&mut self) -> Ability<'_, dyn DraftView> {
-        Ability::Missing("what the relay has shown does not change")
-    }
-
-    fn oddities(&mut self) -> Ability<'_, dyn Oddities> {
-        Ability::Offered(self)
-    }
-
-    fn credentials(&mut self) -> Ability<'_, dyn Credentials> {
-        Ability::Offered(self)
+    abilities! {
+        redelivery,
+        rooms: "every chat of the relay is one person's",
+        pairing,
+        incoming_files: "the relay carries text only",
+        outgoing_files: "the relay carries text only",
+        send_faults,
+        transport,
+        pulse,
+        draft_view: "what the relay has shown does not change",
+        oddities,
+        credentials,
+        rivals: "the relay takes one connection at a time, and another program waits for its end",
     }
 }
 
@@ -393,6 +363,7 @@ async fn the_channel_keeps_every_promise() {
         "incoming files",
         "outgoing files",
         "draft view",
+        "rivals",
         "send faults: rate limited",
         "send faults: broken",
         "send faults: chat gone",

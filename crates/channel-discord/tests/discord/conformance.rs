@@ -5,8 +5,8 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use nanobot_channel::{Channel, SenderId, Value, async_trait};
 use nanobot_testkit::conformance::{
-    self, Arranged, ChannelHarness, Credentials, DraftView, IncomingFiles, Oddities, OutgoingFiles, Pairing, Pulse,
-    Redelivery, Rooms, SampleFile, SendFault, SendFaults, Transport,
+    self, Arranged, ChannelHarness, Credentials, DraftView, Gap, IncomingFiles, Oddities, OutgoingFiles, Pairing,
+    Pulse, Redelivery, Rivals, Rooms, SampleFile, SendFault, SendFaults, Transport,
 };
 use nanobot_testkit::discord::{BOT_ID, CHANNELS, Fault, Incoming, Order, Person, Pushed, SentMessage, TOKEN};
 use nanobot_testkit::{DiscordFake, abilities};
@@ -104,6 +104,7 @@ impl ChannelHarness for Harness {
         draft_view,
         oddities,
         credentials,
+        rivals,
     }
 }
 
@@ -260,6 +261,15 @@ impl DraftView for Harness {
         let is_shown = |sent: &[SentMessage]| sent.iter().any(|sent| sent.text == text).then_some(());
         Ok(self.fake.wait_for(text, is_shown).await?)
     }
+
+    async fn friend_sees_only(&mut self, texts: &[&str]) -> anyhow::Result<()> {
+        let chat = self.fake.direct_channel(&ann());
+        let shown = |sent: &[SentMessage]| {
+            let shown = sent.iter().filter(|sent| sent.channel_id == chat && !sent.is_deleted);
+            shown.map(|sent| sent.text.as_str()).eq(texts.iter().copied()).then_some(())
+        };
+        Ok(self.fake.wait_for("nothing but replies", shown).await?)
+    }
 }
 
 #[async_trait]
@@ -321,6 +331,17 @@ impl Credentials for Harness {
     }
 }
 
+#[async_trait]
+impl Rivals for Harness {
+    async fn rival(&mut self) -> anyhow::Result<Arc<dyn Channel>> {
+        self.reopen().await
+    }
+
+    fn tells(&self) -> Arranged {
+        Arranged::Impossible("Discord sends everything to every session of a bot, and tells none of the others")
+    }
+}
+
 #[tokio::test]
 async fn the_channel_keeps_the_contract() {
     let open = async || {
@@ -329,5 +350,9 @@ async fn the_channel_keeps_the_contract() {
         let channel = channel(&fake, &json!({}));
         Ok(Harness { fake, channel, last: None, sessions: 1 })
     };
-    assert_eq!(conformance::channel(open).await.unwrap(), []);
+    let told = Gap {
+        ability: "rivals: told",
+        reason: "Discord sends everything to every session of a bot, and tells none of the others",
+    };
+    assert_eq!(conformance::channel(open).await.unwrap(), [told]);
 }

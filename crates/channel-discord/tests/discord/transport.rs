@@ -70,10 +70,12 @@ async fn the_gateway_and_the_api_go_through_the_proxy() {
             tunnels.spawn(tunnel(client, names.clone()));
         }
     });
-    // A SOCKS proxy carries what is not encrypted as well as what is.
+    // A SOCKS proxy carries what is not encrypted as well as what is. The address leads nowhere: only the
+    // proxy can deal with it.
+    let elsewhere = |url: String| url.replace("127.0.0.1", "192.0.2.1");
     let section = json!({
-        "token": TOKEN, "apiBase": fake.api_base(), "proxy": format!("socks5://{address}"),
-        "proxyUsername": "me", "proxyPassword": "s3cret",
+        "token": TOKEN, "apiBase": elsewhere(fake.api_base()), "gatewayUrl": elsewhere(fake.gateway_url()),
+        "proxy": format!("socks5://{address}"), "proxyUsername": "me", "proxyPassword": "s3cret",
     });
     let channel = DiscordFactory.create("discord".into(), &RawConfig::new(section)).unwrap();
     let running = Running::of(fake, channel).ready().await;
@@ -101,7 +103,7 @@ async fn tunnel(mut client: TcpStream, asked: tokio::sync::mpsc::Sender<u16>) {
     client.write_all(&[1, 0]).await.unwrap();
     let mut request = [0; 10];
     client.read_exact(&mut request).await.unwrap();
-    assert_eq!(&request[..8], [5, 1, 0, 1, 127, 0, 0, 1]);
+    assert_eq!(&request[..8], [5, 1, 0, 1, 192, 0, 2, 1]);
     let port = u16::from_be_bytes([request[8], request[9]]);
     asked.send(port).await.unwrap();
     let mut server = TcpStream::connect(("127.0.0.1", port)).await.unwrap();

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use nanobot_channel::{Channel, SenderId, async_trait};
 use nanobot_testkit::conformance::{
     self, Arranged, ChannelHarness, Credentials, Gap, IncomingFiles, Oddities, OutgoingFiles, Pairing, Pulse,
-    Redelivery, SampleFile, SendFault, SendFaults, Transport,
+    Redelivery, Rivals, SampleFile, SendFault, SendFaults, Transport,
 };
 use nanobot_testkit::mail::{MailFault, PASSWORD, SentMail};
 use nanobot_testkit::{MailFake, abilities};
@@ -127,6 +127,7 @@ impl ChannelHarness for Harness {
         draft_view: "a mail that was sent does not change",
         oddities,
         credentials,
+        rivals,
     }
 }
 
@@ -284,6 +285,17 @@ impl Credentials for Harness {
     }
 }
 
+#[async_trait]
+impl Rivals for Harness {
+    async fn rival(&mut self) -> anyhow::Result<Arc<dyn Channel>> {
+        Ok(channel(&self.fake, &keys()))
+    }
+
+    fn tells(&self) -> Arranged {
+        Arranged::Impossible("any number of programs may look into a mailbox, and none hears of the others")
+    }
+}
+
 #[tokio::test]
 async fn the_channel_keeps_the_contract() {
     let gaps = conformance::channel(Harness::open).await.unwrap();
@@ -291,6 +303,7 @@ async fn the_channel_keeps_the_contract() {
     let expected = [
         gap("rooms", "a mail is answered to its sender alone, whoever else got it"),
         gap("draft view", "a mail that was sent does not change"),
+        gap("rivals: told", "any number of programs may look into a mailbox, and none hears of the others"),
         gap("send faults: rate limited", "no answer of SMTP names a pause"),
     ];
     assert_eq!(gaps, expected);

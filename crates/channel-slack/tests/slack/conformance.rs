@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use nanobot_channel::{Channel, SenderId, async_trait};
 use nanobot_testkit::conformance::{
     self, Arranged, ChannelHarness, Credentials, DraftView, IncomingFiles, Oddities, OutgoingFiles, Pairing, Pulse,
-    Redelivery, Rooms, SampleFile, SendFault, SendFaults, Transport,
+    Redelivery, Rivals, Rooms, SampleFile, SendFault, SendFaults, Transport,
 };
 use nanobot_testkit::slack::{APP_TOKEN, BOT_TOKEN, BOT_USER, Call, Fault, Incoming, Person, Pushed, SentMessage};
 use nanobot_testkit::{SlackFake, abilities};
@@ -105,6 +105,7 @@ impl ChannelHarness for Harness {
         draft_view,
         oddities,
         credentials,
+        rivals,
     }
 }
 
@@ -253,6 +254,12 @@ impl DraftView for Harness {
         let is_shown = |sent: &[SentMessage]| sent.iter().any(|sent| sent.text == text).then_some(());
         Ok(self.fake.wait_for(text, is_shown).await?)
     }
+
+    async fn friend_sees_only(&mut self, texts: &[&str]) -> anyhow::Result<()> {
+        let chat = ann().direct();
+        let shown = |sent: &[SentMessage]| (visible(sent, &chat) == texts).then_some(());
+        Ok(self.fake.wait_for("nothing but replies", shown).await?)
+    }
 }
 
 #[async_trait]
@@ -315,6 +322,17 @@ impl Credentials for Harness {
     async fn restore(&mut self) -> anyhow::Result<()> {
         self.fake.restore_tokens();
         Ok(())
+    }
+}
+
+#[async_trait]
+impl Rivals for Harness {
+    async fn rival(&mut self) -> anyhow::Result<Arc<dyn Channel>> {
+        Ok(channel(&self.fake, &json!({})))
+    }
+
+    fn tells(&self) -> Arranged {
+        Arranged::Done
     }
 }
 

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use nanobot_channel::{Channel, SenderId, Value, async_trait};
 use nanobot_testkit::conformance::{
     self, Arranged, ChannelHarness, Credentials, DraftView, IncomingFiles, Oddities, OutgoingFiles, Pairing, Pulse,
-    Redelivery, Rooms, SampleFile, SendFault, SendFaults, Transport,
+    Redelivery, Rivals, Rooms, SampleFile, SendFault, SendFaults, Transport,
 };
 use nanobot_testkit::telegram::{BOT_USERNAME, Call, Fault, FileKind, Incoming, Person, Pushed, SentMessage, TOKEN};
 use nanobot_testkit::{TelegramFake, abilities};
@@ -103,6 +103,7 @@ impl ChannelHarness for Harness {
         draft_view,
         oddities,
         credentials,
+        rivals,
     }
 }
 
@@ -257,6 +258,15 @@ impl DraftView for Harness {
         let is_shown = |sent: &[SentMessage]| sent.iter().any(|sent| sent.text == text).then_some(());
         Ok(self.fake.wait_for(text, is_shown).await?)
     }
+
+    async fn friend_sees_only(&mut self, texts: &[&str]) -> anyhow::Result<()> {
+        let chat = ann().id;
+        let shown = |sent: &[SentMessage]| {
+            let shown = sent.iter().filter(|sent| sent.chat_id == chat && !sent.is_deleted);
+            shown.map(|sent| sent.text.as_str()).eq(texts.iter().copied()).then_some(())
+        };
+        Ok(self.fake.wait_for("nothing but replies", shown).await?)
+    }
 }
 
 #[async_trait]
@@ -296,6 +306,17 @@ impl Credentials for Harness {
     async fn restore(&mut self) -> anyhow::Result<()> {
         self.fake.restore_token();
         Ok(())
+    }
+}
+
+#[async_trait]
+impl Rivals for Harness {
+    async fn rival(&mut self) -> anyhow::Result<Arc<dyn Channel>> {
+        Ok(channel(&self.fake, &json!({})))
+    }
+
+    fn tells(&self) -> Arranged {
+        Arranged::Done
     }
 }
 

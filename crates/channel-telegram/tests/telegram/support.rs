@@ -35,6 +35,7 @@ pub(crate) fn mallory() -> Person {
 pub(crate) fn channel(fake: &TelegramFake, keys: &Value) -> Arc<dyn Channel> {
     let mut section = json!({
         "enabled": true, "token": TOKEN, "apiBase": fake.api_base(), "streamEditInterval": 0.1, "pollTimeout": 50,
+        "reconnectPause": 0.005,
     });
     section.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
     TelegramFactory.create(ChannelName::from("telegram"), &RawConfig::new(section)).unwrap()

@@ -11,10 +11,9 @@ use anyhow::Context as _;
 use nanobot_channel::{Channel, ChannelName, SenderId, Value, async_trait};
 use nanobot_channel_websocket::{Token, WebSocketChannel, WebSocketConfig};
 use nanobot_testkit::conformance::{
-    self, Ability, Arranged, ChannelHarness, Credentials, DraftView, IncomingFiles, Oddities, OutgoingFiles, Pairing,
-    Pulse, Redelivery, Rooms, SendFaults, Transport,
+    self, Arranged, ChannelHarness, DraftView, Oddities, Pairing, Redelivery, Transport,
 };
-use nanobot_testkit::{TestkitError, WAIT_LIMIT, WebSocketClient};
+use nanobot_testkit::{TestkitError, WAIT_LIMIT, WebSocketClient, abilities};
 use serde_json::json;
 
 const TOKEN: &str = "a-long-random-token";
@@ -174,48 +173,19 @@ impl ChannelHarness for Harness {
         vec![TOKEN.to_owned()]
     }
 
-    fn redelivery(&mut self) -> Ability<'_, dyn Redelivery> {
-        Ability::Offered(self)
-    }
-
-    fn rooms(&mut self) -> Ability<'_, dyn Rooms> {
-        Ability::Missing("every chat counts as one person's")
-    }
-
-    fn pairing(&mut self) -> Ability<'_, dyn Pairing> {
-        Ability::Offered(self)
-    }
-
-    fn incoming_files(&mut self) -> Ability<'_, dyn IncomingFiles> {
-        Ability::Missing("clients send text only")
-    }
-
-    fn outgoing_files(&mut self) -> Ability<'_, dyn OutgoingFiles> {
-        Ability::Missing("clients get the names of files only")
-    }
-
-    fn send_faults(&mut self) -> Ability<'_, dyn SendFaults> {
-        Ability::Missing("clients do not answer, so they cannot refuse")
-    }
-
-    fn transport(&mut self) -> Ability<'_, dyn Transport> {
-        Ability::Offered(self)
-    }
-
-    fn pulse(&mut self) -> Ability<'_, dyn Pulse> {
-        Ability::Missing("the channel is the server; no client at all is no stall")
-    }
-
-    fn draft_view(&mut self) -> Ability<'_, dyn DraftView> {
-        Ability::Offered(self)
-    }
-
-    fn oddities(&mut self) -> Ability<'_, dyn Oddities> {
-        Ability::Offered(self)
-    }
-
-    fn credentials(&mut self) -> Ability<'_, dyn Credentials> {
-        Ability::Missing("clients bring the credentials, and the channel checks them")
+    abilities! {
+        redelivery,
+        rooms: "every chat counts as one person's",
+        pairing,
+        incoming_files: "clients send text only",
+        outgoing_files: "clients get the names of files only",
+        send_faults: "clients do not answer, so they cannot refuse",
+        transport,
+        pulse: "the channel is the server; no client at all is no stall",
+        draft_view,
+        oddities,
+        credentials: "clients bring the credentials, and the channel checks them",
+        rivals: "the channel is the server; a second one cannot listen at the same address",
     }
 }
 
@@ -272,6 +242,13 @@ impl DraftView for Harness {
         }
         Ok(())
     }
+
+    async fn friend_sees_only(&mut self, texts: &[&str]) -> anyhow::Result<()> {
+        while !self.draft.is_empty() || !self.shown.iter().map(|(_, text)| text).eq(texts) {
+            self.next().await?;
+        }
+        Ok(())
+    }
 }
 
 #[async_trait]
@@ -304,5 +281,5 @@ async fn it_keeps_the_promises_of_a_channel() {
     let open = async || Ok(Harness::at(channel(with_token())));
     let gaps = conformance::channel(open).await.unwrap();
     let gaps: Vec<_> = gaps.into_iter().map(|gap| gap.ability).collect();
-    assert_eq!(gaps, ["rooms", "incoming files", "outgoing files", "send faults", "pulse", "credentials"]);
+    assert_eq!(gaps, ["rooms", "incoming files", "outgoing files", "send faults", "pulse", "credentials", "rivals"]);
 }

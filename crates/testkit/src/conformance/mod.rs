@@ -13,7 +13,7 @@ mod session;
 pub use bus::{WholeBus, bus, bus_durability};
 pub use channel::{
     Ability, Arranged, ChannelHarness, Credentials, DraftView, Gap, IncomingFiles, Oddities, OutgoingFiles, Pairing,
-    Pulse, Redelivery, Rooms, SampleFile, SendFault, SendFaults, Transport, channel,
+    Pulse, Redelivery, Rivals, Rooms, SampleFile, SendFault, SendFaults, Transport, channel,
 };
 pub use memory::memory_store;
 pub use session::session_store;

@@ -48,30 +48,20 @@ impl Outage {
     }
 
     pub(super) async fn begun(&self) {
-        self.until(|condition| condition.is_down).await;
+        self.0.reached(|condition| condition.is_down).await;
     }
 
     pub(super) async fn over(&self) {
-        self.until(|condition| !condition.is_down).await;
+        self.0.reached(|condition| !condition.is_down).await;
     }
 
     pub(super) async fn not_stalled(&self) {
-        self.until(|condition| !condition.is_stalled).await;
+        self.0.reached(|condition| !condition.is_stalled).await;
     }
 
     /// The next cut after this call, whenever it is awaited.
     pub(super) fn watch_cuts(&self) -> impl Future<Output = ()> + Send + use<> {
         let (outage, before) = (self.clone(), self.0.read(|condition| condition.cuts));
-        async move { outage.until(|condition| condition.cuts != before).await }
-    }
-
-    /// Waits without a limit.
-    async fn until(&self, reached: impl Fn(&Condition) -> bool) {
-        let mut changed = self.0.subscribe();
-        while !self.0.read(&reached) {
-            if changed.changed().await.is_err() {
-                return;
-            }
-        }
+        async move { outage.0.reached(|condition| condition.cuts != before).await }
     }
 }

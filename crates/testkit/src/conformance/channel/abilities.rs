@@ -26,6 +26,7 @@ macro_rules! abilities {
     (@draft_view $($reason:literal)?) => { $crate::abilities! { @declared draft_view DraftView $($reason)? } };
     (@oddities $($reason:literal)?) => { $crate::abilities! { @declared oddities Oddities $($reason)? } };
     (@credentials $($reason:literal)?) => { $crate::abilities! { @declared credentials Credentials $($reason)? } };
+    (@rivals $($reason:literal)?) => { $crate::abilities! { @declared rivals Rivals $($reason)? } };
     ($($name:ident $(: $reason:literal)?),+ $(,)?) => {
         $($crate::abilities! { @$name $($reason)? })+
     };

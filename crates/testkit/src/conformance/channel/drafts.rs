@@ -1,11 +1,15 @@
 //! Text that grows while it is being written, and the reply that takes its place.
 
-use anyhow::Context as _;
-use nanobot_channel::{InboundMessage, OutboundKind, OutboundPart, StreamId};
+use std::sync::Arc;
 
+use anyhow::Context as _;
+use nanobot_channel::{InboundMessage, OutboundKind, OutboundPart, StreamId, TaskTracker};
+
+use super::doomed::Doomed;
 use super::harness::ChannelHarness;
 use super::running::Running;
-use super::{DRAFT_VIEW, Suite};
+use super::stage::Ledger;
+use super::{DRAFT_VIEW, REDELIVERY, Suite};
 use crate::conformance::same;
 
 pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>) -> anyhow::Result<()> {
@@ -13,7 +17,11 @@ pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyho
         return Ok(());
     }
     a_draft_becomes_the_reply(suite.open().await?).await.context("a draft grows and becomes the reply")?;
-    a_lost_end_does_no_harm(suite.open().await?).await.context("a draft without an end becomes the reply")
+    a_lost_end_does_no_harm(suite.open().await?).await.context("a draft without an end becomes the reply")?;
+    if suite.has(REDELIVERY) {
+        nobody_sees_half_a_text_for_ever(suite.open().await?).await.context("a draft does not outlive a kill")?;
+    }
+    Ok(())
 }
 
 /// More of a text that is being written.
@@ -78,5 +86,37 @@ async fn a_lost_end_does_no_harm(harness: impl ChannelHarness) -> anyhow::Result
     running.sent(&other).await?;
     let expected = ["Once for all", "never shown before"].map(str::to_owned).to_vec();
     same("what the friend was shown", &running.harness.friend_was_shown(2).await?, &expected)?;
+    running.stop().await.map(drop)
+}
+
+async fn nobody_sees_half_a_text_for_ever(harness: impl ChannelHarness) -> anyhow::Result<()> {
+    let program = Doomed::new()?;
+    let mut killed = Running::start_on(program.handle()?, harness);
+    let inbound = killed.greeted().await?;
+    let stream = StreamId::from("stream-1");
+    // When more is shown, what the channel noted about the first of it is noted.
+    for (more, shown) in [("Once", "Once"), (" upon", "Once upon")] {
+        let delta = killed.message(&inbound, OutboundKind::Delta { stream: stream.clone() }, more.to_owned());
+        let channel = Arc::clone(&killed.channel);
+        let append = async move {
+            let drafts = channel.drafts().context("the channel shows no drafts any more")?;
+            anyhow::Ok(drafts.append(&delta).await?)
+        };
+        TaskTracker::new().spawn_on(append, program.handle()?).await??;
+        killed.harness.draft_view().take()?.friend_sees(shown).await?;
+    }
+    program.kill().await?;
+    let Running { mut harness, stage, .. } = killed;
+    let channel = harness.redelivery().take()?.reopen().await?;
+    stage.change(|stage| stage.ledger = Some(Ledger::default()));
+    let mut running = Running::on(harness, channel, stage);
+    let next = running.said("are you there").await?;
+    let part = completing(&mut running, &inbound, &stream, "Once upon a time");
+    running.sent(&part).await?;
+    running.harness.draft_view().take()?.friend_sees_only(&["Once upon a time"]).await?;
+    let part = running.reply(&next, "Here I am");
+    running.sent(&part).await?;
+    running.said("thank you").await?;
+    running.harness.draft_view().take()?.friend_sees_only(&["Once upon a time", "Here I am"]).await?;
     running.stop().await.map(drop)
 }

@@ -139,6 +139,11 @@ pub trait ChannelHarness: Send {
     fn credentials(&mut self) -> Ability<'_, dyn Credentials> {
         Ability::Undeclared
     }
+
+    /// Another program with the same credentials.
+    fn rivals(&mut self) -> Ability<'_, dyn Rivals> {
+        Ability::Undeclared
+    }
 }
 
 /// Messages that come twice, late, or after a restart.
@@ -272,6 +277,10 @@ pub trait Pulse: Send {
 pub trait DraftView: Send {
     /// Waits until the friend is shown exactly `text` in a message that may still grow.
     async fn friend_sees(&mut self, text: &str) -> anyhow::Result<()>;
+
+    /// Waits until the friend is shown these messages, in this order, and nothing else: neither one
+    /// that may still grow nor one that is to grow no more.
+    async fn friend_sees_only(&mut self, texts: &[&str]) -> anyhow::Result<()>;
 }
 
 /// Events that no documentation promises.
@@ -290,6 +299,19 @@ pub trait Credentials: Send {
 
     /// It knows them again.
     async fn restore(&mut self) -> anyhow::Result<()>;
+}
+
+/// Another program with the same credentials.
+#[async_trait]
+pub trait Rivals: Send {
+    /// Another channel at the same platform with the same credentials, as a second program would have
+    /// it. Both run at the same time.
+    async fn rival(&mut self) -> anyhow::Result<Arc<dyn Channel>>;
+
+    /// Whether the platform lets its clients know that there are two, so that a channel can say so: by
+    /// [`ChannelError::Conflict`](nanobot_channel::ChannelError::Conflict), or as
+    /// [degraded](nanobot_channel::Progress::degraded).
+    fn tells(&self) -> Arranged;
 }
 
 /// How long the suite's rate limit lasts.

@@ -11,12 +11,14 @@
 mod abilities;
 mod access;
 mod basics;
+mod doomed;
 mod drafts;
 mod faults;
 mod files;
 mod harness;
 mod outages;
 mod redelivery;
+mod rivals;
 mod running;
 mod stage;
 mod stopping;
@@ -26,7 +28,7 @@ use anyhow::{Context as _, bail};
 
 pub use harness::{
     Ability, Arranged, ChannelHarness, Credentials, DraftView, IncomingFiles, Oddities, OutgoingFiles, Pairing, Pulse,
-    Redelivery, Rooms, SampleFile, SendFault, SendFaults, Transport,
+    Redelivery, Rivals, Rooms, SampleFile, SendFault, SendFaults, Transport,
 };
 
 use crate::log::Log;
@@ -57,8 +59,9 @@ pub async fn channel<H: ChannelHarness>(open: impl AsyncFn() -> anyhow::Result<H
     files::run(&suite).await?;
     outages::run(&suite).await?;
     drafts::run(&suite).await?;
+    let rivals = rivals::run(&suite).await?;
     let faults = faults::run(&suite).await?;
-    suite.gaps.extend(faults);
+    suite.gaps.extend(rivals.into_iter().chain(faults));
     Ok(suite.gaps)
 }
 
@@ -96,6 +99,7 @@ impl<H: ChannelHarness, O: AsyncFn() -> anyhow::Result<H>> Suite<O> {
             (DRAFT_VIEW, reason(&harness.draft_view())),
             (ODDITIES, reason(&harness.oddities())),
             (CREDENTIALS, reason(&harness.credentials())),
+            (RIVALS, reason(&harness.rivals())),
         ];
         for (ability, declared) in declared {
             match declared {
@@ -128,6 +132,7 @@ const PULSE: &str = "pulse";
 const DRAFT_VIEW: &str = "draft view";
 const ODDITIES: &str = "oddities";
 const CREDENTIALS: &str = "credentials";
+const RIVALS: &str = "rivals";
 
 /// An ability without its handle.
 enum Declared {

@@ -13,6 +13,10 @@ use crate::conformance::same;
 
 /// How often connections are cut in a row.
 const CUTS: usize = 3;
+/// How often they are cut in a bad month.
+const MANY_CUTS: usize = 1000;
+/// After so many of them the platform is to have heard what it may forget.
+const SETTLED_EVERY: usize = 50;
 /// How long the suite listens for what should not come.
 const SILENCE: Duration = Duration::from_millis(400);
 
@@ -22,6 +26,7 @@ pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyho
         a_cut_while_storing_repeats_nothing(suite.open().await?)
             .await
             .context("a cut while storing repeats nothing")?;
+        a_thousand_cuts_lose_nothing(suite.open().await?).await.context("a thousand cuts lose and repeat nothing")?;
         an_outage_loses_nothing(suite.open().await?).await.context("an outage loses and repeats nothing")?;
         sends_fail_during_an_outage(suite.open().await?).await.context("sends fail during an outage and work after")?;
     }
@@ -41,7 +46,7 @@ fn texts(stage: &Stage) -> Vec<String> {
 }
 
 /// Whether the ledger has exactly these messages in this order.
-fn has_exactly(running: &Running<impl ChannelHarness>, expected: &[String]) -> anyhow::Result<()> {
+pub(super) fn has_exactly(running: &Running<impl ChannelHarness>, expected: &[String]) -> anyhow::Result<()> {
     let found = running.stage.read(texts);
     let matches = found.len() == expected.len() && found.iter().zip(expected).all(|(found, text)| found.contains(text));
     ensure!(matches, "messages in the ledger\n   found: {found:#?}\nexpected: {expected:#?}");
@@ -67,6 +72,24 @@ async fn cuts_lose_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
         running.recorded(&text).await?;
         running.harness.acknowledged().await?;
         said.push(text);
+    }
+    has_exactly(&running, &said)?;
+    running.stop().await.map(drop)
+}
+
+async fn a_thousand_cuts_lose_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
+    let mut running = Running::with_ledger(harness);
+    running.greeted().await?;
+    let mut said = vec!["hello".to_owned()];
+    for number in 1..=MANY_CUTS {
+        running.harness.transport().take()?.cut().await?;
+        let text = format!("message {number}.");
+        running.harness.friend_says(&text).await?;
+        running.recorded(&text).await.with_context(|| format!("after cut number {number}"))?;
+        said.push(text);
+        if number % SETTLED_EVERY == 0 {
+            running.harness.acknowledged().await.with_context(|| format!("after cut number {number}"))?;
+        }
     }
     has_exactly(&running, &said)?;
     running.stop().await.map(drop)

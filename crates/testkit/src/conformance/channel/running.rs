@@ -8,6 +8,7 @@ use nanobot_channel::{
     Admission, CancellationToken, Channel, ChannelContext, ChannelError, InboundMessage, OutboundKey, OutboundKind,
     OutboundMessage, OutboundPart, TaskTracker,
 };
+use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::harness::ChannelHarness;
@@ -23,25 +24,30 @@ const STOP_WITHIN: Duration = Duration::from_secs(15);
 /// How long a channel may take to stop on a machine that has nothing else to do.
 pub(super) const STOP_SOON: Duration = Duration::from_secs(2);
 /// The pause before a run that ended is started again.
-const RESTART_PAUSE: Duration = Duration::from_millis(20);
+const RESTART_PAUSE: Duration = Duration::from_millis(2);
 
 /// A channel that runs.
 pub(super) struct Running<H> {
     pub(super) harness: H,
     pub(super) channel: Arc<dyn Channel>,
     pub(super) stage: Watched<Stage>,
-    cancel: CancellationToken,
-    tasks: TaskTracker,
-    run: JoinHandle<Result<(), ChannelError>>,
+    run: Run,
     positions: u32,
 }
 
 impl<H: ChannelHarness> Running<H> {
     /// Runs the harness' channel. Messages wait for [`Running::answer`].
     pub(super) fn start(harness: H) -> Self {
+        Self::start_on(&Handle::current(), harness)
+    }
+
+    /// The same on a runtime that will not live long.
+    pub(super) fn start_on(runtime: &Handle, harness: H) -> Self {
         let channel = harness.channel();
         let friend = Some(harness.friend());
-        Self::on(harness, channel, Watched::new(Stage { friend, ..Stage::default() }))
+        let stage = Watched::new(Stage { friend, ..Stage::default() });
+        let run = Run::start_on(runtime, Arc::clone(&channel), &stage);
+        Self { harness, channel, stage, run, positions: 0 }
     }
 
     /// The same with a ledger, so that every message is answered at once.
@@ -53,21 +59,8 @@ impl<H: ChannelHarness> Running<H> {
 
     /// Runs a channel on a stage that may have seen others.
     pub(super) fn on(harness: H, channel: Arc<dyn Channel>, stage: Watched<Stage>) -> Self {
-        let played = Arc::new(Played { stage: stage.clone() });
-        let (tasks, cancel) = (TaskTracker::new(), CancellationToken::new());
-        let context = ChannelContext {
-            access: Arc::<Played>::clone(&played),
-            intake: Arc::<Played>::clone(&played),
-            progress: Arc::<Played>::clone(&played),
-            media: played,
-            notes: stage.read(|stage| Arc::<NoteBook>::clone(&stage.notes)),
-            transcriber: None,
-            commands: Arc::default(),
-            tasks: tasks.clone(),
-            cancel: cancel.clone(),
-        };
-        let run = TaskTracker::new().spawn(supervise(Arc::clone(&channel), context, stage.clone()));
-        Self { harness, channel, stage, cancel, tasks, run, positions: 0 }
+        let run = Run::start(Arc::clone(&channel), &stage);
+        Self { harness, channel, stage, run, positions: 0 }
     }
 
     /// Waits for the message that is handed over as number `count`.
@@ -85,6 +78,12 @@ impl<H: ChannelHarness> Running<H> {
             messages.iter().find(|message| message.content.contains(text)).cloned()
         };
         Ok(self.stage.wait_for(&what, found).await?)
+    }
+
+    /// The friend says something, and it is in the ledger.
+    pub(super) async fn said(&mut self, text: &str) -> anyhow::Result<InboundMessage> {
+        self.harness.friend_says(text).await?;
+        self.recorded(text).await
     }
 
     /// Says what became of the oldest message that waits.
@@ -144,6 +143,51 @@ impl<H: ChannelHarness> Running<H> {
 
     /// The same, and says how long it took.
     pub(super) async fn timed_stop(self) -> anyhow::Result<(Duration, H, Watched<Stage>)> {
+        let took = self.run.stop().await?;
+        discreet(&self.harness, &self.stage)?;
+        Ok((took, self.harness, self.stage))
+    }
+
+    /// Waits for a run that ends by itself for good, and returns why.
+    pub(super) async fn end(self) -> anyhow::Result<(ChannelError, H)> {
+        let error = self.run.end().await?;
+        discreet(&self.harness, &self.stage)?;
+        Ok((error, self.harness))
+    }
+}
+
+/// The run itself.
+pub(super) struct Run {
+    cancel: CancellationToken,
+    tasks: TaskTracker,
+    run: JoinHandle<Result<(), ChannelError>>,
+}
+
+impl Run {
+    pub(super) fn start(channel: Arc<dyn Channel>, stage: &Watched<Stage>) -> Self {
+        Self::start_on(&Handle::current(), channel, stage)
+    }
+
+    fn start_on(runtime: &Handle, channel: Arc<dyn Channel>, stage: &Watched<Stage>) -> Self {
+        let played = Arc::new(Played { stage: stage.clone() });
+        let (tasks, cancel) = (TaskTracker::new(), CancellationToken::new());
+        let context = ChannelContext {
+            access: Arc::<Played>::clone(&played),
+            intake: Arc::<Played>::clone(&played),
+            progress: Arc::<Played>::clone(&played),
+            media: played,
+            notes: stage.read(|stage| Arc::<NoteBook>::clone(&stage.notes)),
+            transcriber: None,
+            commands: Arc::default(),
+            tasks: tasks.clone(),
+            cancel: cancel.clone(),
+        };
+        let run = TaskTracker::new().spawn_on(supervise(channel, context, stage.clone()), runtime);
+        Self { cancel, tasks, run }
+    }
+
+    /// Stops the channel, and says how long it took.
+    pub(super) async fn stop(self) -> anyhow::Result<Duration> {
         let begun = Instant::now();
         self.cancel.cancel();
         let ended = tokio::time::timeout(STOP_WITHIN, self.run).await.context("the channel did not stop in time")?;
@@ -152,17 +196,14 @@ impl<H: ChannelHarness> Running<H> {
         self.tasks.close();
         let left = tokio::time::timeout(STOP_WITHIN, self.tasks.wait()).await;
         left.context("a task of the channel went on after it was told to stop")?;
-        discreet(&self.harness, &self.stage)?;
-        Ok((took, self.harness, self.stage))
+        Ok(took)
     }
 
-    /// Waits for a run that ends by itself for good, and returns why.
-    pub(super) async fn end(self) -> anyhow::Result<(ChannelError, H)> {
+    async fn end(self) -> anyhow::Result<ChannelError> {
         let ended = tokio::time::timeout(crate::WAIT_LIMIT, self.run).await;
         let ended = ended.context("the channel went on")?.context("the channel panicked")?;
         let Err(error) = ended else { anyhow::bail!("the channel ended as if it had been told to") };
-        discreet(&self.harness, &self.stage)?;
-        Ok((error, self.harness))
+        Ok(error)
     }
 }
 
@@ -182,12 +223,22 @@ async fn supervise(
             Ok(()) => "it returned Ok".to_owned(),
             Err(error) => format!("{error} {error:?}"),
         };
-        stage.change(|stage| stage.ends.push(why));
+        let is_contested = matches!(outcome, Err(ChannelError::Conflict(_)));
+        stage.change(|stage| {
+            stage.ends.push(why);
+            stage.conflicts += usize::from(is_contested);
+        });
         match outcome {
             Err(error) if error.is_permanent() => return Err(error),
             Ok(()) | Err(_) => {}
         }
-        if context.cancel.run_until_cancelled(tokio::time::sleep(RESTART_PAUSE)).await.is_none() {
+        let pause = async {
+            tokio::time::sleep(RESTART_PAUSE).await;
+            if is_contested {
+                stage.reached(|stage| !stage.is_contested).await;
+            }
+        };
+        if context.cancel.run_until_cancelled(pause).await.is_none() {
             return Ok(());
         }
     }

@@ -37,6 +37,10 @@ pub(super) struct Stage {
     pub(super) is_away: bool,
     /// Why runs ended that nobody had told to.
     pub(super) ends: Vec<String>,
+    /// How many of them because somebody else received.
+    pub(super) conflicts: usize,
+    /// Somebody else receives: whoever ends because of that makes way until nobody does.
+    pub(super) is_contested: bool,
 }
 
 /// What becomes of those who are not the friend.
