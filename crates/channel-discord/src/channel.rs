@@ -86,6 +86,7 @@ impl Channel for DiscordChannel {
     }
 
     async fn run(&self, context: ChannelContext) -> Result<(), ChannelError> {
+        self.take_away_drafts(&context).await;
         let outcome = self.background.during(&context, self.receive(&context)).await;
         self.seen.write(context.notes.as_ref()).await;
         outcome

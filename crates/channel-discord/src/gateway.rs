@@ -237,6 +237,7 @@ async fn gateway_address(channel: &DiscordChannel) -> Result<String, End> {
     #[derive(Deserialize)]
     struct Gateway {
         url: String,
+        shards: Option<u64>,
         session_start_limit: Option<StartLimit>,
     }
     #[derive(Deserialize)]
@@ -256,6 +257,13 @@ async fn gateway_address(channel: &DiscordChannel) -> Result<String, End> {
         tracing::warn!(channel = %channel.name, reset_after = limit.reset_after, "the sessions of the day are used up");
         return Err(End::Down(ChannelError::RateLimited { retry_after: Duration::from_millis(limit.reset_after) }));
     }
+    if let Some(shards) = gateway.shards.filter(|shards| *shards > 1) {
+        tracing::warn!(
+            channel = %channel.name, shards,
+            "Discord wants this bot's servers divided among several connections, which is not supported: it is \
+             connected once, and Discord refuses that from 2,500 servers on"
+        );
+    }
     Ok(channel.config.gateway_url.clone().filter(|url| !url.trim().is_empty()).unwrap_or(gateway.url))
 }
 
@@ -265,20 +273,37 @@ fn closed(channel: &DiscordChannel, reason: Option<(u16, String)>) -> End {
     let why = channel.api.scrub(&format!("the gateway closed the connection: {reason} (code {code})"));
     match code {
         4004 => End::Down(ChannelError::Auth(why)),
-        4010 | 4011 => End::Down(wrong("token", &format!("is of a bot on too many servers for one connection; {why}"))),
-        4012 => End::Down(wrong("gatewayUrl", &format!("leads to a gateway of another version; {why}"))),
+        4010 | 4011 => End::Down(wrong(
+            "token",
+            &format!(
+                "is of a bot on more servers than one connection serves (2,500), and this program has no shards: take \
+                 the bot out of some, or use a bot of your own; {why}"
+            ),
+        )),
+        4012 => End::Down(wrong(
+            "gatewayUrl",
+            &format!("leads to a gateway that does not speak version 10; leave the key out; {why}"),
+        )),
         4013 => End::Down(wrong("intents", &format!("are none that Discord knows; leave the key out; {why}"))),
         4014 => End::Down(wrong(
             "intents",
             &format!(
-                "ask for more than the bot may have: switch on \"Message Content Intent\" on the bot's page at \
-                 discord.com/developers/applications; {why}"
+                "ask for more than the bot may have: switch on {} on the bot's page at \
+                 discord.com/developers/applications; {why}",
+                privileges(channel.config.intents)
             ),
         )),
         // A wrong number and a session that has timed out cannot be resumed.
         4007 | 4009 => End::SessionOver(why),
         _ => End::Lost(why),
     }
+}
+
+/// What the portal calls those of these intents that have to be switched on there.
+fn privileges(intents: u64) -> String {
+    let names = [(1 << 8, "Presence Intent"), (1 << 1, "Server Members Intent"), (1 << 15, "Message Content Intent")];
+    let asked = names.iter().filter(|(bit, _)| intents & bit != 0).map(|(_, name)| format!("\"{name}\""));
+    asked.collect::<Vec<_>>().join(" and ")
 }
 
 /// A number from 0 to 1. Hash seeds are random enough for pauses.

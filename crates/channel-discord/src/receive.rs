@@ -24,8 +24,6 @@ const QUEUE: usize = 256;
 const PATIENCE: u32 = 5;
 /// The pause before a message that could not be stored is offered again; each is longer than the last.
 const STORE_PAUSE: Duration = Duration::from_millis(500);
-/// The pause before what was missed is asked for again; each is longer than the last.
-const FETCH_PAUSE: Duration = Duration::from_secs(2);
 
 /// What follows an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +109,7 @@ impl DiscordChannel {
                         Round::Complete => None,
                         Round::Again(pause) => {
                             failures += 1;
-                            Some(Instant::now() + growing_pause(FETCH_PAUSE, failures - 1).max(pause.unwrap_or_default()))
+                            Some(Instant::now() + self.pause(failures).max(pause.unwrap_or_default()))
                         }
                         Round::Stopped => return,
                     };

@@ -52,6 +52,11 @@ impl Route {
         Self::shared(Method::PATCH, format!("{bucket}/{message}"), &bucket)
     }
 
+    pub(crate) fn delete_message(channel: ChannelId, message: MessageId) -> Self {
+        let bucket = format!("channels/{channel}/messages");
+        Self::shared(Method::DELETE, format!("{bucket}/{message}"), &bucket)
+    }
+
     pub(crate) fn typing(channel: ChannelId) -> Self {
         Self::new(Method::POST, format!("channels/{channel}/typing"))
     }

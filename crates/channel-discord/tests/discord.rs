@@ -12,6 +12,8 @@ mod drafts;
 mod gateway;
 #[path = "discord/inbound.rs"]
 mod inbound;
+#[path = "discord/missed.rs"]
+mod missed;
 #[path = "discord/outbound.rs"]
 mod outbound;
 #[path = "discord/reactions.rs"]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use nanobot_channel::{Admission, ChannelError};
 use nanobot_testkit::DiscordFake;
 use nanobot_testkit::discord::{Fault, Incoming, Order};
+use nanobot_testkit::log::Log;
 use serde_json::json;
 
 use crate::support::{Running, ann, channel};
@@ -42,9 +43,9 @@ async fn a_lost_connection_is_resumed_where_the_session_says() {
 }
 
 #[tokio::test]
-async fn a_hundred_disconnects_lose_and_repeat_nothing() {
-    const DISCONNECTS: usize = 100;
-    let running = Running::start(json!({})).await;
+async fn a_thousand_disconnects_lose_and_repeat_nothing() {
+    const DISCONNECTS: usize = 1000;
+    let running = Running::start(json!({"reconnectPause": 0.001})).await;
     for number in 0..DISCONNECTS {
         running.fake.cut();
         running.fake.push(Incoming::direct(&ann(), &number.to_string()));
@@ -155,6 +156,13 @@ async fn a_repeated_event_is_passed_over() {
 
 #[tokio::test]
 async fn what_will_never_work_is_said_in_so_many_words() {
+    let too_large = |code: u16| {
+        format!(
+            "token: is of a bot on more servers than one connection serves (2,500), and this program has no shards: take \
+             the bot out of some, or use a bot of your own; the gateway closed the connection: as ordered (code {code})"
+        )
+    };
+    let [shard, sharding] = [4010, 4011].map(too_large);
     let table = [
         (4004, "the platform refuses the credentials: the gateway closed the connection: as ordered (code 4004)"),
         (
@@ -168,10 +176,12 @@ async fn what_will_never_work_is_said_in_so_many_words() {
              (code 4013)",
         ),
         (
-            4011,
-            "token: is of a bot on too many servers for one connection; the gateway closed the connection: as ordered \
-             (code 4011)",
+            4012,
+            "gatewayUrl: leads to a gateway that does not speak version 10; leave the key out; the gateway closed the \
+             connection: as ordered (code 4012)",
         ),
+        (4010, &shard),
+        (4011, &sharding),
     ];
     for (code, text) in table {
         let running = Running::start(json!({})).await;
@@ -187,7 +197,11 @@ async fn a_missing_intent_a_wrong_token_and_odd_intents_end_the_first_connection
     fake.disallow_message_content();
     let unallowed = channel(&fake, &json!({}));
     let (fake, error) = Running::of(fake, unallowed).end().await;
-    assert!(error.to_string().contains("Message Content Intent"), "{error}");
+    assert!(error.to_string().contains("switch on \"Message Content Intent\" on"), "{error}");
+    let more = channel(&fake, &json!({"intents": 37377 | 2 | 256}));
+    let (fake, error) = Running::of(fake, more).end().await;
+    let all = "switch on \"Presence Intent\" and \"Server Members Intent\" and \"Message Content Intent\" on";
+    assert!(error.to_string().contains(all), "{error}");
     let allowed = channel(&fake, &json!({"intents": 4609}));
     let running = Running::of(fake, allowed).ready().await;
     assert_eq!(running.hello().await.content, "hello");
@@ -223,4 +237,16 @@ async fn a_pause_that_is_asked_for_is_passed_on() {
     let (_, error) = Running::of(fake, channel).end().await;
     let pause = Duration::from_secs(90);
     assert!(matches!(error, ChannelError::RateLimited { retry_after } if retry_after == pause), "{error}");
+}
+
+#[tokio::test]
+async fn a_bot_whose_servers_are_to_be_divided_is_connected_once_and_says_so() {
+    let log = Log::capture().unwrap();
+    let fake = DiscordFake::start().await.unwrap();
+    fake.set_shards(2);
+    let channel = channel(&fake, &json!({}));
+    let running = Running::of(fake, channel).ready().await;
+    running.hello().await;
+    assert!(log.text().contains("which is not supported: it is connected once"), "{}", log.text());
+    running.stop().await;
 }

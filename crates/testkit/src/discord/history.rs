@@ -18,7 +18,7 @@ impl State {
         }
         let (mut limit, mut after, mut before) = (USUAL_PAGE, None, None);
         for (key, value) in query {
-            let number = value.parse::<u64>().map_err(|_| Refusal::form(format!("{key}: {value} is no number")))?;
+            let number = value.parse::<u64>().map_err(|error| Refusal::form(format!("{key}: {error}")))?;
             match key.as_str() {
                 "limit" if (1..=LARGEST_PAGE).contains(&number) => limit = number,
                 "after" => after = Some(number),

@@ -1,0 +1,198 @@
+//! What was said while no session was there to hear it.
+
+use std::sync::Arc;
+
+use nanobot_channel::{Admission, Channel, Notes as _};
+use nanobot_testkit::discord::{CHANNELS, Fault, Incoming, Order};
+use nanobot_testkit::{Assistant, ChannelRun, DiscordFake};
+use serde_json::{Value, json};
+
+use crate::support::{Running, ann, channel, in_server, mallory};
+
+/// What arrived, by its text.
+fn texts(assistant: &Assistant) -> Vec<String> {
+    assistant.seen().arrived.into_iter().map(|(message, _)| message.content).collect()
+}
+
+/// Another program with the notes of the last one, which waits until it has a session.
+struct Program {
+    fake: DiscordFake,
+    assistant: Arc<Assistant>,
+    run: ChannelRun,
+}
+
+impl Program {
+    /// The first start ever.
+    async fn first(keys: &Value) -> Self {
+        let fake = DiscordFake::start().await.unwrap();
+        Self::start(fake, Arc::new(Assistant::new("66")), keys).await
+    }
+
+    async fn start(fake: DiscordFake, assistant: Arc<Assistant>, keys: &Value) -> Self {
+        let sessions = fake.identifies();
+        let channel: Arc<dyn Channel> = channel(&fake, keys);
+        let run = ChannelRun::start(channel, &assistant, &[]);
+        fake.wait_for_identifies(sessions + 1).await.unwrap();
+        Self { fake, assistant, run }
+    }
+
+    async fn stop(self) -> (DiscordFake, Arc<Assistant>) {
+        self.run.stop().await.unwrap();
+        (self.fake, self.assistant)
+    }
+
+    /// So many messages were handed over, and these are their texts.
+    async fn hears(&self, expected: &[&str]) {
+        self.assistant.message(expected.len()).await.unwrap();
+        assert_eq!(texts(&self.assistant), expected);
+    }
+}
+
+#[tokio::test]
+async fn what_is_said_while_the_program_is_away_is_heard_afterwards_once_and_in_order() {
+    let room = CHANNELS[0];
+    let program = Program::first(&json!({})).await;
+    let thread = program.fake.start_thread(room);
+    let before = [
+        Incoming::direct(&ann(), "direct"),
+        Incoming::in_channel(room, &ann(), "in the room"),
+        Incoming::in_channel(thread, &ann(), "in the thread"),
+    ];
+    for incoming in before {
+        program.fake.push(incoming);
+    }
+    program.hears(&["direct", "in the room", "in the thread"]).await;
+    assert_eq!(program.fake.calls_of("getMessages"), [], "the first start fetches nothing");
+    let (fake, assistant) = program.stop().await;
+    let away = [
+        Incoming::direct(&ann(), "1").with_file("cat.png", "image/png", "PNG"),
+        Incoming::in_channel(room, &ann(), "2"),
+        Incoming::in_channel(thread, &ann(), "3"),
+        Incoming::in_channel(room, &mallory(), "let me in"),
+        Incoming::direct(&ann(), "4"),
+        // Nobody talked to the assistant there before.
+        Incoming::in_channel(CHANNELS[1], &ann(), "elsewhere"),
+    ];
+    for incoming in away {
+        fake.push(incoming);
+    }
+    let program = Program::start(fake, assistant, &json!({})).await;
+    program.fake.push(Incoming::direct(&ann(), "live"));
+    // First where something was said last.
+    let heard = ["direct", "in the room", "in the thread", "3", "2", "1\n[attachment: /media/cat.png]", "4", "live"];
+    program.hears(&heard).await;
+    let seen = program.assistant.seen();
+    let (fetched, arrival) = &seen.arrived[3];
+    assert_eq!(fetched.session_key().as_str(), format!("discord:{room}:thread:{thread}"));
+    assert_eq!(fetched.metadata["guild_id"], seen.arrived[1].0.metadata["guild_id"]);
+    assert_eq!(*arrival, in_server(&[room], false));
+    assert_eq!(seen.arrived[4].1, in_server(&[], false));
+    let (fake, assistant) = program.stop().await;
+    let program = Program::start(fake, assistant, &json!({})).await;
+    program.fake.push(Incoming::direct(&ann(), "nothing was missed"));
+    program.hears(&[&heard[..], &["nothing was missed"]].concat()).await;
+    program.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_said_while_a_session_is_over_is_heard_in_the_next() {
+    for order in [Order::Invalidate { resumable: false }, Order::Close(4009)] {
+        let running = Running::start(json!({})).await;
+        running.hello().await;
+        running.fake.order(order);
+        running.fake.push(Incoming::direct(&ann(), "in between"));
+        running.fake.wait_for_identifies(2).await.unwrap();
+        running.fake.push(Incoming::direct(&ann(), "again"));
+        running.assistant.message(3).await.unwrap();
+        assert_eq!(texts(&running.assistant), ["hello", "in between", "again"]);
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn what_was_not_stored_at_the_end_is_fetched_at_the_next_start() {
+    let program = Program::first(&json!({})).await;
+    program.assistant.will_answer([Admission::ShuttingDown]);
+    program.fake.push(Incoming::direct(&ann(), "do not lose this"));
+    program.hears(&["do not lose this"]).await;
+    let (fake, assistant) = program.stop().await;
+    let program = Program::start(fake, assistant, &json!({})).await;
+    program.hears(&["do not lose this", "do not lose this"]).await;
+    let seen = program.assistant.seen();
+    assert_eq!(seen.arrived[0].0.id, seen.arrived[1].0.id);
+    program.stop().await;
+}
+
+#[tokio::test]
+async fn a_long_absence_brings_the_newest_of_the_last_day() {
+    let program = Program::first(&json!({})).await;
+    program.fake.push(Incoming::direct(&ann(), "hello"));
+    program.hears(&["hello"]).await;
+    let (fake, assistant) = program.stop().await;
+    let old = json!("2020-01-01T00:00:00.000000+00:00");
+    fake.push(Incoming::direct(&ann(), "long ago").with_field("timestamp", old));
+    fake.push(Incoming::direct(&ann(), "today"));
+    let program = Program::start(fake, assistant, &json!({})).await;
+    program.hears(&["hello", "today"]).await;
+    let (fake, assistant) = program.stop().await;
+    for number in 0..350 {
+        fake.push(Incoming::direct(&ann(), &number.to_string()));
+    }
+    let program = Program::start(fake, assistant, &json!({})).await;
+    program.assistant.message(302).await.unwrap();
+    program.fake.push(Incoming::direct(&ann(), "end"));
+    program.assistant.message(303).await.unwrap();
+    let numbers = (50..350).map(|number| number.to_string());
+    let expected: Vec<String> =
+        ["hello", "today"].map(str::to_owned).into_iter().chain(numbers).chain(["end".to_owned()]).collect();
+    assert_eq!(texts(&program.assistant), expected);
+    program.stop().await;
+}
+
+#[tokio::test]
+async fn a_channel_that_is_gone_is_forgotten_and_one_that_cannot_be_read_now_is_tried_again() {
+    let program = Program::first(&json!({})).await;
+    program.fake.push(Incoming::in_channel(CHANNELS[0], &ann(), "room"));
+    program.fake.push(Incoming::direct(&ann(), "direct"));
+    program.hears(&["room", "direct"]).await;
+    let (fake, assistant) = program.stop().await;
+    fake.push(Incoming::in_channel(CHANNELS[0], &ann(), "gone"));
+    fake.push(Incoming::direct(&ann(), "kept"));
+    // The direct chat, where something was said last, comes first.
+    fake.fail_next("getMessages", Fault::retry_after(0.1));
+    fake.fail_next("getMessages", Fault::unavailable());
+    fake.fail_next("getMessages", Fault::Status(403, 50_001, "Missing Access".to_owned()));
+    let program = Program::start(fake, assistant, &json!({"reconnectPause": 0.01})).await;
+    program.hears(&["room", "direct", "kept"]).await;
+    let (fake, assistant) = program.stop().await;
+    fake.push(Incoming::in_channel(CHANNELS[0], &ann(), "still gone"));
+    fake.push(Incoming::direct(&ann(), "end"));
+    let program = Program::start(fake, assistant, &json!({})).await;
+    program.hears(&["room", "direct", "kept", "end"]).await;
+    program.stop().await;
+}
+
+#[tokio::test]
+async fn a_kill_loses_nothing_that_was_said_where_the_note_knows() {
+    let program = Program::first(&json!({})).await;
+    program.fake.push(Incoming::direct(&ann(), "hello"));
+    program.hears(&["hello"]).await;
+    // The note is written while the channel runs, not only at its end.
+    while program.assistant.notes().read("seen").await.unwrap().is_none() {
+        tokio::task::yield_now().await;
+    }
+    let Program { fake, assistant, run } = program;
+    let as_noted = assistant.notes().read("seen").await.unwrap().unwrap();
+    run.stop().await.unwrap();
+    assistant.notes().write("seen", &as_noted).await.unwrap();
+    fake.push(Incoming::direct(&ann(), "away"));
+    let program = Program::start(fake, assistant, &json!({})).await;
+    let all = program.assistant.wait_until("what was said meanwhile", |seen| {
+        seen.arrived.iter().any(|(message, _)| message.content == "away")
+    });
+    let mut ids: Vec<_> = all.await.unwrap().arrived.into_iter().map(|(message, _)| message.id).collect();
+    // What the note did not know yet comes again under the same id.
+    ids.dedup();
+    assert_eq!(ids.len(), 2);
+    program.stop().await;
+}
