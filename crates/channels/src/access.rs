@@ -62,15 +62,15 @@ impl Doorkeeper {
     }
 
     /// Asks what is written about a sender whom an approval lets in, or would.
-    async fn ask_store(&self, sender: &SenderId, verdict: Verdict) -> AccessDecision {
+    async fn ask_store(&self, sender: &SenderId, chat: &ChatId, verdict: Verdict) -> AccessDecision {
         let Some(store) = self.pairing.clone() else { return AccessDecision::Denied };
-        let (channel, person) = (self.channel.clone(), sender.clone());
+        let (channel, person, chat) = (self.channel.clone(), sender.clone(), chat.clone());
         let asked = tokio::task::spawn_blocking(move || -> Result<Option<Asked>, PairingError> {
             match (store.is_approved(&channel, &person), verdict) {
                 (Ok(true), _) => Ok(Some(Asked::Approved)),
                 // Asking puts a damaged file aside.
                 (Ok(false) | Err(PairingError::Damaged { .. }), Verdict::Stranger) => {
-                    store.ask(&channel, &person, Utc::now()).map(Some)
+                    store.ask(&channel, &person, &chat, Utc::now()).map(Some)
                 }
                 (Ok(false), Verdict::Allowed | Verdict::Denied) => Ok(None),
                 (Err(error), _) => Err(error),
@@ -148,7 +148,7 @@ impl Access for Doorkeeper {
             return AccessDecision::Allowed;
         }
         let decision = match judge(true) {
-            Verdict::Allowed => self.ask_store(sender, verdict).await,
+            Verdict::Allowed => self.ask_store(sender, chat, verdict).await,
             Verdict::Denied | Verdict::Stranger => AccessDecision::Denied,
         };
         if decision != AccessDecision::Allowed && (arrival.kind == ChatKind::Direct || arrival.addressed) {

@@ -36,7 +36,7 @@ pub use managed::ManagedChannel;
 pub use manager::{ChannelManager, ChannelManagerParts, MediaSettings};
 pub use media::FileMediaStore;
 pub use notes::FileNotes;
-pub use pairing::{Asked, PairingError, PairingStore, Pairings, PendingPairing, Person};
+pub use pairing::{Asked, Asker, PairingError, PairingStore, Pairings, PendingPairing, Person, Untold};
 pub use registry::ChannelRegistry;
 pub use settings::{AllowFrom, ChannelSettings, DeliverySettings, UncertainPolicy};
 pub use sticker::Stickers;

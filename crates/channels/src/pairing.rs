@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use nanobot_channel::{ChannelName, SenderId};
+use nanobot_channel::{ChannelName, ChatId, SenderId};
 
 use book::Book;
-pub use book::{Asked, Pairings, PendingPairing, Person};
+pub use book::{Asked, Asker, Pairings, PendingPairing, Person, Untold};
 
 /// How the file is called.
 const NAME: &str = "pairing.json";
@@ -77,12 +77,19 @@ impl PairingStore {
         Ok(self.read()?.is_approved(channel, sender))
     }
 
-    /// The code of a stranger: the one they have, or a new one that is stored when this returns.
+    /// The code of a stranger: the one they have, or a new one that is stored when this returns. They
+    /// are told in `chat`, and are once they were approved.
     ///
     /// # Errors
     /// [`PairingError::Io`]: tell them nothing then.
-    pub fn ask(&self, channel: &ChannelName, sender: &SenderId, now: DateTime<Utc>) -> Result<Asked, PairingError> {
-        self.edit(|book| book.ask(channel, sender, now))
+    pub fn ask(
+        &self,
+        channel: &ChannelName,
+        sender: &SenderId,
+        chat: &ChatId,
+        now: DateTime<Utc>,
+    ) -> Result<Asked, PairingError> {
+        self.edit(|book| book.ask(channel, sender, chat, now))
     }
 
     /// Lets in who has a code; where `channel` is named, only somebody of that channel. A code works
@@ -96,12 +103,7 @@ impl PairingStore {
         channel: Option<&ChannelName>,
         now: DateTime<Utc>,
     ) -> Result<Person, PairingError> {
-        let person = self.edit(|book| {
-            let person = book.redeem(code, channel, now)?;
-            book.approve(&person);
-            Some(person)
-        })?;
-        person.ok_or(PairingError::UnknownCode)
+        self.edit(|book| book.approve(code, channel, now))?.ok_or(PairingError::UnknownCode)
     }
 
     /// Takes a code back without letting anybody in.
@@ -109,7 +111,24 @@ impl PairingStore {
     /// # Errors
     /// As [`PairingStore::approve`].
     pub fn deny(&self, code: &str, channel: Option<&ChannelName>, now: DateTime<Utc>) -> Result<Person, PairingError> {
-        self.edit(|book| book.redeem(code, channel, now))?.ok_or(PairingError::UnknownCode)
+        self.edit(|book| book.deny(code, channel, now))?.ok_or(PairingError::UnknownCode)
+    }
+
+    /// Who was approved and does not know it, and who waits. `waited` are those who waited when this
+    /// was asked before: a person may have taken their code out of the file by hand.
+    ///
+    /// # Errors
+    /// [`PairingError::Damaged`] and [`PairingError::Io`].
+    pub fn untold(&self, waited: &[Asker]) -> Result<Untold, PairingError> {
+        Ok(self.read()?.untold(waited))
+    }
+
+    /// Notes that they know it.
+    ///
+    /// # Errors
+    /// [`PairingError::Io`].
+    pub fn told(&self, askers: &[Asker]) -> Result<(), PairingError> {
+        self.edit(|book| book.told(askers))
     }
 
     /// Takes an approval back, and the code of the same person if there is one. Of an id with a

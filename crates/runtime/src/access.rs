@@ -137,7 +137,8 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let access = home(folder.path(), &rules);
             let sender = SenderId::from(sender);
-            if is_approved && let Asked::Code(code) = access.pairing().ask(&telegram, &sender, Utc::now()).unwrap() {
+            let ask = || access.pairing().ask(&telegram, &sender, &sender.as_str().into(), Utc::now()).unwrap();
+            if is_approved && let Asked::Code(code) = ask() {
                 access.pairing().approve(&code, Some(&telegram), Utc::now()).unwrap();
             }
             assert_eq!(access.may_approve(&telegram, &sender).unwrap(), expected, "{rules} {sender} {is_approved}");

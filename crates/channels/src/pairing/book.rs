@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use nanobot_channel::{ChannelName, Map, SenderId};
+use nanobot_channel::{ChannelName, ChatId, Map, SenderId};
 use serde::{Deserialize, Serialize};
 
 use super::code::Code;
@@ -17,6 +17,8 @@ const SHORTEST_LIFE: TimeDelta = TimeDelta::minutes(1);
 const MOST_OPEN: usize = 32;
 /// How many wrong codes may be tried while a code is open. Then it is void.
 const MOST_TRIES: u32 = 5;
+/// Times closer than this many seconds are the same, however they were written down.
+const SAME: f64 = 0.001;
 
 /// Everything in the file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -24,6 +26,9 @@ const MOST_TRIES: u32 = 5;
 pub(super) struct Book {
     approved: BTreeMap<ChannelName, Vec<SenderId>>,
     pending: BTreeMap<String, Entry>,
+    /// Who was approved and does not know it.
+    #[serde(rename = "_untold", skip_serializing_if = "Vec::is_empty")]
+    untold: Vec<Asker>,
     #[serde(flatten)]
     more: Map,
 }
@@ -39,6 +44,9 @@ struct Entry {
     /// How many wrong codes were tried since.
     #[serde(rename = "_tries", default, skip_serializing_if = "is_none_yet")]
     tries: u32,
+    /// Where they were told the code.
+    #[serde(rename = "_chat_id", default, skip_serializing_if = "Option::is_none")]
+    chat: Option<ChatId>,
     #[serde(flatten)]
     more: Map,
 }
@@ -49,7 +57,7 @@ fn is_none_yet(tries: &u32) -> bool {
 }
 
 /// Somebody of a channel.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Person {
     /// Of which channel.
     pub channel: ChannelName,
@@ -79,6 +87,28 @@ pub struct Pairings {
     pub pending: Vec<PendingPairing>,
 }
 
+/// Somebody who asked to be let in, and where.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Asker {
+    /// Who.
+    #[serde(flatten)]
+    pub person: Person,
+    /// The chat in which they were told their code.
+    #[serde(rename = "chat_id")]
+    pub chat: ChatId,
+    /// When that was or, once they were approved, when they were, in seconds since 1970.
+    pub at: f64,
+}
+
+/// Who has to be told something, and who may have to be.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Untold {
+    /// They were approved, and nobody told them.
+    pub approved: Vec<Asker>,
+    /// They have a code.
+    pub waiting: Vec<Asker>,
+}
+
 /// What a stranger is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
@@ -96,15 +126,16 @@ impl Book {
     }
 
     /// The code of a stranger: the one they have, or a new one.
-    pub(super) fn ask(&mut self, channel: &ChannelName, sender: &SenderId, now: DateTime<Utc>) -> Asked {
+    pub(super) fn ask(&mut self, channel: &ChannelName, sender: &SenderId, chat: &ChatId, now: DateTime<Utc>) -> Asked {
         self.forget_expired(now);
         if self.is_approved(channel, sender) {
             return Asked::Approved;
         }
         let theirs = |entry: &Entry| entry.channel == *channel && is_same_person(&entry.sender_id, sender);
         let good_until = seconds(now + SHORTEST_LIFE);
-        if let Some((code, _)) = self.pending.iter().find(|(_, entry)| theirs(entry) && entry.expires_at >= good_until)
-        {
+        let mut open = self.pending.iter_mut();
+        if let Some((code, entry)) = open.find(|(_, entry)| theirs(entry) && entry.expires_at >= good_until) {
+            entry.chat = Some(chat.clone());
             return Asked::Code(code.clone());
         }
         self.pending.retain(|_, entry| !theirs(entry));
@@ -121,21 +152,21 @@ impl Book {
             created_at: seconds(now),
             expires_at: seconds(now + LIFETIME),
             tries: 0,
+            chat: Some(chat.clone()),
             more: Map::new(),
         };
         self.pending.insert(code.as_str().to_owned(), entry);
         Asked::Code(code.into())
     }
 
-    /// Takes an open code out, of `channel` alone where one is named. A wrong one brings every code
-    /// that it could have been nearer to its end.
-    pub(super) fn redeem(&mut self, code: &str, channel: Option<&ChannelName>, now: DateTime<Utc>) -> Option<Person> {
+    /// Takes an open code out, of `channel` alone where one is named; whose it was. A wrong one
+    /// brings every code that it could have been nearer to its end.
+    fn redeem(&mut self, code: &str, channel: Option<&ChannelName>, now: DateTime<Utc>) -> Option<Entry> {
         self.forget_expired(now);
         let is_meant = |entry: &Entry| channel.is_none_or(|channel| entry.channel == *channel);
         let code = Code::typed(code).map(String::from);
         if let Some(code) = code.filter(|code| self.pending.get(code).is_some_and(is_meant)) {
-            let Entry { channel, sender_id: sender, .. } = self.pending.remove(&code)?;
-            return Some(Person { channel, sender });
+            return self.pending.remove(&code);
         }
         self.pending.retain(|_, entry| {
             if is_meant(entry) {
@@ -146,18 +177,48 @@ impl Book {
         None
     }
 
-    pub(super) fn approve(&mut self, person: &Person) {
+    /// Takes an open code out and lets nobody in.
+    pub(super) fn deny(&mut self, code: &str, channel: Option<&ChannelName>, now: DateTime<Utc>) -> Option<Person> {
+        self.redeem(code, channel, now).map(|entry| entry.person())
+    }
+
+    /// Takes an open code out and lets its owner in, who has to be told.
+    pub(super) fn approve(&mut self, code: &str, channel: Option<&ChannelName>, now: DateTime<Utc>) -> Option<Person> {
+        let entry = self.redeem(code, channel, now)?;
+        let person = entry.person();
         let ids = self.approved.entry(person.channel.clone()).or_default();
         if !ids.iter().any(|id| is_same_person(id, &person.sender)) {
             ids.push(person.sender.clone());
             ids.sort();
         }
+        self.untold.extend(entry.asker().map(|asker| Asker { at: seconds(now), ..asker }));
+        Some(person)
+    }
+
+    /// Who was approved and has to be told. Whoever edits the file leaves no note of that: also who
+    /// still has a code is meant, and who `waited` and has none any more.
+    pub(super) fn untold(&self, waited: &[Asker]) -> Untold {
+        let is_in = |asker: &Asker| self.is_approved(&asker.person.channel, &asker.person.sender);
+        let open = self.pending.values().filter_map(Entry::asker);
+        let (approved, waiting): (Vec<_>, Vec<_>) = open.partition(is_in);
+        let is_noted = |asker: &&Asker| self.untold.iter().chain(&approved).any(|noted| noted.is_same(asker));
+        let moved: Vec<_> = waited.iter().filter(|asker| is_in(asker) && !is_noted(asker)).cloned().collect();
+        Untold { approved: self.untold.iter().cloned().chain(approved).chain(moved).collect(), waiting }
+    }
+
+    /// They were told.
+    pub(super) fn told(&mut self, askers: &[Asker]) {
+        let knows = |asker: &Asker| askers.iter().any(|told| told.is_same(asker) && (told.at - asker.at).abs() < SAME);
+        self.untold.retain(|noted| !knows(noted));
+        self.pending.retain(|_, entry| !entry.asker().is_some_and(|asker| knows(&asker)));
     }
 
     /// Takes back the approval and the code of whoever is meant; who that was.
     pub(super) fn revoke(&mut self, person: &Person) -> Vec<Person> {
         let Person { channel, sender } = person;
-        self.pending.retain(|_, entry| entry.channel != *channel || !is_named(&entry.sender_id, sender));
+        let is_other = |channel_of: &ChannelName, id: &SenderId| channel_of != channel || !is_named(id, sender);
+        self.pending.retain(|_, entry| is_other(&entry.channel, &entry.sender_id));
+        self.untold.retain(|asker| is_other(&asker.person.channel, &asker.person.sender));
         let Some(ids) = self.approved.get_mut(channel) else { return Vec::new() };
         let revoked = ids.extract_if(.., |id| is_named(id, sender));
         revoked.map(|sender| Person { channel: channel.clone(), sender }).collect()
@@ -178,7 +239,22 @@ impl Book {
     }
 }
 
+impl Asker {
+    fn is_same(&self, other: &Self) -> bool {
+        self.person.channel == other.person.channel && is_same_person(&self.person.sender, &other.person.sender)
+    }
+}
+
 impl Entry {
+    fn person(&self) -> Person {
+        Person { channel: self.channel.clone(), sender: self.sender_id.clone() }
+    }
+
+    /// Who it is of, where it is known in which chat they are.
+    fn asker(&self) -> Option<Asker> {
+        Some(Asker { person: self.person(), chat: self.chat.clone()?, at: self.created_at })
+    }
+
     fn is_open(&self, now: DateTime<Utc>) -> bool {
         seconds(now) < self.expires_at
     }
@@ -191,7 +267,7 @@ impl Entry {
         let millis = (self.expires_at * 1000.0) as i64;
         PendingPairing {
             code: code.to_owned(),
-            person: Person { channel: self.channel.clone(), sender: self.sender_id.clone() },
+            person: self.person(),
             expires_at: DateTime::from_timestamp_millis(millis).unwrap_or(DateTime::<Utc>::MAX_UTC),
         }
     }

@@ -12,15 +12,13 @@ use nanobot_channel::{
     InboundMessage, Measure, OutboundPart, SenderId, Sent, TextStyle, async_trait,
 };
 use nanobot_channels::{
-    AccessRules, AllowFrom, Asked, ChannelManager, ChannelManagerParts, ChannelSettings, DeliverySettings, GroupRule,
-    ManagedChannel, MediaSettings, PairingError, PairingStore, Pairings, Person, Stickers,
+    AccessRules, AllowFrom, Asked, Asker, ChannelManager, ChannelManagerParts, ChannelSettings, DeliverySettings,
+    GroupRule, ManagedChannel, PairingError, PairingStore, Pairings, Person, Untold,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 fn at(minutes: i64) -> DateTime<Utc> {
     DateTime::UNIX_EPOCH + TimeDelta::minutes(minutes)
@@ -38,7 +36,7 @@ fn code(asked: Asked) -> String {
 }
 
 fn ask(store: &PairingStore, sender: &str, minute: i64) -> Asked {
-    store.ask(&"chat".into(), &sender.into(), at(minute)).unwrap()
+    store.ask(&"chat".into(), &sender.into(), &"c1".into(), at(minute)).unwrap()
 }
 
 fn is_approved(store: &PairingStore, sender: &str) -> bool {
@@ -103,7 +101,7 @@ fn only_so_many_wait_at_a_time() {
         code(ask(&store, &stranger.to_string(), 0));
     }
     assert_eq!(ask(&store, "one more", 1), Asked::Full);
-    assert!(matches!(store.ask(&"other".into(), &"1".into(), at(1)).unwrap(), Asked::Code(_)));
+    assert!(matches!(store.ask(&"other".into(), &"1".into(), &"c1".into(), at(1)).unwrap(), Asked::Code(_)));
     code(ask(&store, "one more", 10));
 }
 
@@ -123,12 +121,56 @@ fn the_python_programs_file_is_read_and_kept() {
     assert!(is_approved(&store, "7"));
     assert_eq!(code(ask(&store, "8", 1)), "ABCD-EF12");
     store.approve("abcdef12", None, at(2)).unwrap();
-    let expected = json!({
+    let mut expected = json!({
         "approved": { "chat": ["7|ann", "8"], "telegram": ["1", "2"] },
         "pending": {},
+        "_untold": [{ "channel": "chat", "sender_id": "8", "chat_id": "c1", "at": 120.0 }],
         "version": 3,
     });
     assert_eq!(on_disk(home.path()), expected);
+    store.told(&store.untold(&[]).unwrap().approved).unwrap();
+    expected.as_object_mut().unwrap().remove("_untold");
+    assert_eq!(on_disk(home.path()), expected);
+}
+
+/// Who is named, by the ids of people.
+fn ids(askers: &[Asker]) -> Vec<&str> {
+    askers.iter().map(|asker| asker.person.sender.as_str()).collect()
+}
+
+#[test]
+fn who_was_approved_is_told_once_whoever_approved() {
+    let home = tempfile::tempdir().unwrap();
+    let store = PairingStore::in_folder(home.path());
+    let by_command = code(ask(&store, "1", 0));
+    let denied = code(ask(&store, "2", 0));
+    for by_hand in ["3", "4|four", "5"] {
+        code(ask(&store, by_hand, 0));
+    }
+    let before = store.untold(&[]).unwrap();
+    assert_eq!((ids(&before.approved).len(), before.waiting.len()), (0, 5));
+    store.approve(&by_command, None, at(1)).unwrap();
+    store.deny(&denied, None, at(1)).unwrap();
+    // Somebody writes two into the file, and takes the code of one of them out of it.
+    let mut file = on_disk(home.path());
+    file["approved"]["chat"].as_array_mut().unwrap().extend([json!("3"), json!("4")]);
+    file["pending"].as_object_mut().unwrap().retain(|_, entry| entry["sender_id"] != "4|four");
+    fs::write(store.path(), file.to_string()).unwrap();
+    let now = store.untold(&before.waiting).unwrap();
+    assert_eq!((ids(&now.approved), ids(&now.waiting)), (vec!["1", "3", "4|four"], vec!["5"]));
+    assert!(now.approved.iter().all(|asker| asker.chat == "c1".into()), "{now:?}");
+    // Whoever looks again before that is noted finds the same.
+    assert_eq!(store.untold(&before.waiting).unwrap(), now);
+    store.told(&now.approved).unwrap();
+    let after = store.untold(&now.waiting).unwrap();
+    assert_eq!((ids(&after.approved), ids(&after.waiting)), (vec![], vec!["5"]));
+    let listed = store.list(at(2)).unwrap();
+    assert_eq!(listed.pending.len(), 1, "a code is gone with the news: {listed:?}");
+    // Nobody hears of an approval that was taken back.
+    let last = store.list(at(2)).unwrap().pending.remove(0).code;
+    store.approve(&last, None, at(2)).unwrap();
+    store.revoke(&person("chat", "5")).unwrap();
+    assert_eq!(store.untold(&after.waiting).unwrap(), Untold::default());
 }
 
 #[test]
@@ -152,7 +194,7 @@ fn a_file_that_cannot_be_read_lets_nobody_in_and_is_not_touched() {
     let store = PairingStore::in_folder(home.path());
     fs::create_dir(store.path()).unwrap();
     assert!(matches!(store.is_approved(&"chat".into(), &"7".into()), Err(PairingError::Io { .. })));
-    assert!(matches!(store.ask(&"chat".into(), &"7".into(), at(0)), Err(PairingError::Io { .. })));
+    assert!(matches!(store.ask(&"chat".into(), &"7".into(), &"c1".into(), at(0)), Err(PairingError::Io { .. })));
     assert!(store.path().is_dir());
 }
 
@@ -224,22 +266,8 @@ impl Door {
         let channel = Arc::new(Open { name: "chat".into(), context });
         let (settings, receiver) =
             watch::channel(ChannelSettings { access: rules, delivery: DeliverySettings::default() });
-        let bus = MemoryBus::new();
-        let manager = ChannelManager::start(&ChannelManagerParts {
-            bus: Arc::new(bus.clone()),
-            ledger: Arc::new(bus),
-            channels: vec![ManagedChannel::new(channel, receiver).pairing_by(store.clone())],
-            refused: Vec::new(),
-            health: nanobot_channels::Health::default(),
-            media: MediaSettings::below("unused"),
-            notes: "unused".into(),
-            stickers: Stickers::in_folder("unused"),
-            transcriber: None,
-            commands: Arc::default(),
-            cancel: CancellationToken::new(),
-            tasks: TaskTracker::new(),
-        })
-        .unwrap();
+        let channels = vec![ManagedChannel::new(channel, receiver).pairing_by(store.clone())];
+        let manager = ChannelManager::start(&ChannelManagerParts::new(&MemoryBus::new(), channels, "unused")).unwrap();
         let context = given.wait_for(Option::is_some).await.unwrap().clone().unwrap();
         Self { store, context, settings, _home: home, _manager: manager }
     }
@@ -362,7 +390,8 @@ async fn play(events: Vec<Event>, is_listed: bool) {
             }
             Event::Approve(sender) => {
                 let channel = ChannelName::from("chat");
-                if let Asked::Code(code) = door.store.ask(&channel, &SenderId::from(sender), Utc::now()).unwrap() {
+                let asked = door.store.ask(&channel, &SenderId::from(sender), &sender.into(), Utc::now());
+                if let Asked::Code(code) = asked.unwrap() {
                     door.store.approve(&code, Some(&channel), Utc::now()).unwrap();
                     approved.push(sender);
                 }

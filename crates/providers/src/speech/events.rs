@@ -32,10 +32,10 @@ pub(super) async fn transcribe(exchange: &Exchange<'_>, question: &Question<'_>)
 
 /// The text of a whole stream. One that ends too early may do better next time.
 async fn read(exchange: &Exchange<'_>, response: Response) -> Result<String, Failure> {
-    let mut events = lines(response).await.map_err(Failure::lost)?.eventsource();
+    let mut events = lines(response).await.map_err(|error| Failure::lost(&error))?.eventsource();
     let mut text = String::new();
     while let Some(event) = events.next().await {
-        let event = event.map_err(Failure::lost)?;
+        let event = event.map_err(|error| Failure::lost(&error))?;
         // What is no JSON says nothing of the text.
         let Ok(data) = serde_json::from_str::<Value>(&event.data) else { continue };
         let field = |name: &str| data.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -53,5 +53,5 @@ async fn read(exchange: &Exchange<'_>, response: Response) -> Result<String, Fai
             return Err(Failure::odd("the answer is too long"));
         }
     }
-    Err(Failure::lost("the answer ends before the text does"))
+    Err(Failure::lost(&"the answer ends before the text does"))
 }

@@ -42,7 +42,7 @@ impl Failure {
     }
 
     /// A connection that broke.
-    pub(super) fn lost(why: impl ToString) -> Self {
+    pub(super) fn lost(why: &impl ToString) -> Self {
         Self::Passing(SpeechError::Unreachable(why.to_string()), None)
     }
 }
@@ -115,7 +115,7 @@ impl Exchange<'_> {
         let client = self.http.client_for(url);
         let client = client.map_err(|error| Failure::Lasting(SpeechError::Unreachable(error.to_string())))?;
         let request = fill(client.request(method, url.clone()).headers(self.headers.clone()));
-        let response = request.send().await.map_err(|error| Failure::lost(network_error(url, error)))?;
+        let response = request.send().await.map_err(|error| Failure::lost(&network_error(url, error)))?;
         if response.status().is_success() { Ok(response) } else { Err(self.refusal(response).await) }
     }
 
@@ -129,7 +129,7 @@ impl Exchange<'_> {
         let mut chunks = self.send(method, url, fill).await?.bytes_stream();
         let mut body = Vec::new();
         while let Some(chunk) = chunks.next().await {
-            body.extend_from_slice(&chunk.map_err(|error| Failure::lost(network_error(url, error)))?);
+            body.extend_from_slice(&chunk.map_err(|error| Failure::lost(&network_error(url, error)))?);
             if body.len() > LONGEST_ANSWER {
                 return Err(Failure::odd("the answer is too long"));
             }
