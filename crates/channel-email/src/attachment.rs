@@ -6,6 +6,8 @@ use crate::EmailConfig;
 
 /// The type of what nobody knows.
 const UNKNOWN: &str = "application/octet-stream";
+/// Outlook's own format, `winmail.dat`.
+const TNEF: &str = "application/ms-tnef";
 /// The longest name that is shown, in characters.
 const NAME_LIMIT: usize = 80;
 /// How many files of a mail are talked about.
@@ -22,6 +24,7 @@ const BEGINNINGS: &[(&[u8], &str)] = &[
     (b"MZ", "application/x-msdownload"),
     (b"\x7fELF", "application/x-executable"),
     (b"#!", "text/x-shellscript"),
+    (b"\x78\x9f\x3e\x22", TNEF),
 ];
 
 /// Types that are worth nothing when the file does not begin as they do.
@@ -70,7 +73,7 @@ impl Attachment {
     fn refusal(&self, config: &EmailConfig, context: &ChannelContext, kept: usize) -> Option<String> {
         let size = u64::try_from(self.bytes.len()).unwrap_or(u64::MAX);
         let limit = config.max_attachment_size.min(context.media.limit());
-        if self.mime == "application/ms-tnef" {
+        if self.mime == TNEF {
             return Some("it is in Outlook's own format".to_owned());
         }
         if !config.allowed_attachment_types.iter().any(|pattern| matches(pattern, &self.mime)) {
@@ -150,7 +153,7 @@ mod tests {
     #[test]
     fn a_file_is_what_it_begins_with() {
         let docx = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
-        let table: [(&str, &[u8], &str); 9] = [
+        let table: [(&str, &[u8], &str); 11] = [
             ("image/png", b"\x89PNG\r\n\x1a\n...", "image/png"),
             ("image/png", b"MZ...", "application/x-msdownload"),
             ("image/png", b"<svg>", UNKNOWN),
@@ -160,6 +163,8 @@ mod tests {
             (docx, b"PK\x03\x04...", docx),
             ("image/jpeg", b"PK\x03\x04...", "application/zip"),
             ("text/csv", b"a,b", "text/csv"),
+            (UNKNOWN, b"\x78\x9f\x3e\x22\x01", TNEF),
+            ("application/vnd.ms-tnef", b"\x78\x9f\x3e\x22\x01", TNEF),
         ];
         for (declared, bytes, expected) in table {
             assert_eq!(real_type(declared, bytes), expected, "{declared} {bytes:?}");

@@ -11,11 +11,12 @@ use nanobot_channel::{
 use crate::EmailConfig;
 use crate::compose::{Frame, compose};
 use crate::envelope::Envelope;
+use crate::error::MailError;
 use crate::mailbox::Mailbox;
 use crate::receive::Memory;
+use crate::servers::Servers;
 use crate::smtp;
 use crate::thread::{Placement, fingerprint, own_id};
-use crate::tls::Trust;
 
 /// How much visible text a mail gets, in code points. Mails may be longer; readers may not.
 const TEXT_LIMIT: usize = 100_000;
@@ -26,23 +27,26 @@ const TEXT_LIMIT: usize = 100_000;
 #[derive(Debug)]
 pub struct EmailChannel {
     pub(crate) name: ChannelName,
-    pub(crate) config: Arc<EmailConfig>,
-    pub(crate) trust: Trust,
+    pub(crate) servers: Servers,
     pub(crate) memory: Memory,
     sender: Sender,
 }
 
 impl EmailChannel {
-    /// A channel by its configuration. Opens nothing.
+    /// A channel by its configuration; `shared_proxy` is the proxy of all clients. Opens nothing.
     ///
     /// # Errors
     /// [`ChannelError::Config`] naming the key.
-    pub fn new(name: ChannelName, config: EmailConfig) -> Result<Self, ChannelError> {
-        let (sender, trust) = (config.sender()?, Trust::new(config.ca_file.clone()));
+    pub fn new(name: ChannelName, config: EmailConfig, shared_proxy: Option<&str>) -> Result<Self, ChannelError> {
+        let sender = config.sender()?;
         if !config.verify_dkim && !config.verify_spf {
             tracing::warn!(channel = %name, "verifyDkim and verifySpf are false: anybody can write in anybody's name");
         }
-        Ok(Self { name, config: Arc::new(config), trust, memory: Memory::default(), sender })
+        Ok(Self { name, servers: Servers::new(config, shared_proxy)?, memory: Memory::default(), sender })
+    }
+
+    pub(crate) fn config(&self) -> &EmailConfig {
+        &self.servers.config
     }
 
     /// Says something on the channel's own behalf, as an answer to a mail.
@@ -64,12 +68,12 @@ impl EmailChannel {
     async fn send_part(&self, part: &OutboundPart) -> Result<Sent, ChannelError> {
         let to = address(&part.message.chat_id)?;
         let id = own_id(part, self.sender.email.domain());
-        let placement = Placement::of(part, &self.config.subject_prefix);
+        let placement = Placement::of(part, &self.config().subject_prefix);
         let frame = Frame { from: self.sender.clone(), to: to.clone(), id: id.clone(), placement };
         let mail = compose(part, &frame).await?;
         let envelope = lettre::address::Envelope::new(Some(self.sender.email.clone()), vec![to]);
         let envelope = envelope.map_err(|error| ChannelError::NotFound(error.to_string()))?;
-        smtp::send(&self.config, &self.trust, &envelope, &mail).await?;
+        smtp::send(&self.servers, &envelope, &mail).await?;
         Ok(Sent { message_id: Some(MessageId::from(id)) })
     }
 
@@ -98,7 +102,7 @@ impl Channel for EmailChannel {
 
     /// With `autoReplyEnabled` false, answers are not sent and count as done, as their owner wants.
     async fn send(&self, part: &OutboundPart) -> Result<Sent, ChannelError> {
-        if !self.config.auto_reply_enabled && Self::is_automatic(part) {
+        if !self.config().auto_reply_enabled && Self::is_automatic(part) {
             tracing::info!(channel = %self.name, "an answer is not sent: autoReplyEnabled is false");
             return Ok(Sent::default());
         }
@@ -123,11 +127,11 @@ impl Channel for EmailChannel {
 impl Probe for EmailChannel {
     /// Looks at the mailbox without changing it, and logs in at the server for sending.
     async fn probe(&self) -> Result<String, ChannelError> {
-        let mailbox = Mailbox::open(&self.config, &self.trust, true).await?;
+        let mailbox = Mailbox::open(&self.servers, true).await.map_err(MailError::final_now)?;
         if let Err(error) = mailbox.close().await {
             tracing::debug!(channel = %self.name, %error, "the mailbox was left without a good-bye");
         }
-        smtp::look(&self.config, &self.trust).await?;
+        smtp::look(&self.servers).await.map_err(MailError::final_now)?;
         Ok(self.sender.email.to_string())
     }
 }

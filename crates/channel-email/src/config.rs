@@ -9,6 +9,7 @@ use std::time::Duration;
 use lettre::message::Mailbox;
 use nanobot_channel::{ChannelError, Value};
 use nanobot_channel_kit::{read_section, wrong};
+use reqwest::Url;
 use serde::Deserialize;
 
 use crate::Secret;
@@ -20,6 +21,14 @@ const LONGEST_IDLE: u64 = 29 * 60 - 1;
 /// The smallest limit of a mail that leaves room for its header, in bytes.
 const SMALLEST_MAIL: u32 = 65_536;
 
+/// Where providers give access tokens, by the name of their IMAP server, as they document it.
+const TOKEN_URLS: &[(&str, &str)] = &[
+    ("imap.gmail.com", "https://oauth2.googleapis.com/token"),
+    ("imap-mail.outlook.com", MICROSOFT),
+    ("outlook.office365.com", MICROSOFT),
+];
+const MICROSOFT: &str = "https://login.microsoftonline.com/common/oauth2/v2.0/token";
+
 /// What becomes of a mail that was taken in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -28,6 +37,18 @@ pub enum PostAction {
     Delete,
     /// It goes to the mailbox that `postActionMoveMailbox` names.
     Move,
+}
+
+/// How the channel shows the servers who it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LoginMethod {
+    /// With a name and a password.
+    #[default]
+    Password,
+    /// With access tokens that a server gives for a refresh token (RFC 6749, section 6), by the
+    /// mechanism `XOAUTH2`.
+    Oauth2,
 }
 
 /// The settings of one mailbox.
@@ -39,6 +60,21 @@ pub struct EmailConfig {
     /// Whether the owner of the mailbox agrees that the assistant reads and writes mail. Without
     /// it nothing happens.
     pub consent_granted: bool,
+    /// How the channel logs in, at both servers.
+    pub auth: LoginMethod,
+    /// Where access tokens come from; empty for providers that the channel knows.
+    pub oauth_token_url: String,
+    /// What the program is registered as at the provider.
+    pub oauth_client_id: String,
+    /// The secret of that registration, where it has one.
+    pub oauth_client_secret: Secret,
+    /// What access tokens are given for.
+    pub oauth_refresh_token: Secret,
+    /// What is asked for, where the provider wants to be told each time.
+    pub oauth_scope: String,
+    /// The proxy for both servers and for access tokens, instead of the one that all clients share;
+    /// empty for none.
+    pub proxy: Option<Secret>,
     /// The IMAP server.
     pub imap_host: String,
     /// Its port.
@@ -80,6 +116,9 @@ pub struct EmailConfig {
     pub idle_seconds: u64,
     /// How long an answer of a server may take, in seconds.
     pub request_timeout: u64,
+    /// How many days before its first start a mail may have arrived to be looked at. What arrived
+    /// earlier stays as it is.
+    pub first_look_days: u32,
     /// Whether mails that were dealt with are marked as read. Otherwise they carry the keyword
     /// `NanobotHandled` where the server keeps keywords.
     pub mark_seen: bool,
@@ -119,6 +158,13 @@ impl Default for EmailConfig {
         Self {
             enabled: false,
             consent_granted: false,
+            auth: LoginMethod::Password,
+            oauth_token_url: String::new(),
+            oauth_client_id: String::new(),
+            oauth_client_secret: Secret::default(),
+            oauth_refresh_token: Secret::default(),
+            oauth_scope: String::new(),
+            proxy: None,
             imap_host: String::new(),
             imap_port: 993,
             imap_username: String::new(),
@@ -138,6 +184,7 @@ impl Default for EmailConfig {
             poll_interval_seconds: 30,
             idle_seconds: 60,
             request_timeout: 30,
+            first_look_days: 1,
             mark_seen: true,
             post_action: None,
             post_action_move_mailbox: String::new(),
@@ -168,6 +215,7 @@ impl EmailConfig {
     }
 
     fn validated(mut self) -> Result<Self, ChannelError> {
+        let passwords = self.auth == LoginMethod::Password;
         let needed = [
             ("imapHost", self.imap_host.as_str(), "write the name of the server that mail is read from"),
             ("imapUsername", &self.imap_username, "write the name to log in there with, often the whole address"),
@@ -177,9 +225,13 @@ impl EmailConfig {
             ("smtpPassword", self.smtp_password.expose(), "write the password for it, often one made for programs"),
         ];
         for (key, value, advice) in needed {
-            if value.trim().is_empty() {
+            let is_needed = passwords || !key.ends_with("Password");
+            if is_needed && value.trim().is_empty() {
                 return Err(wrong(key, &format!("is empty: {advice}")));
             }
+        }
+        if self.auth == LoginMethod::Oauth2 {
+            self.check_oauth()?;
         }
         if !self.consent_granted {
             let message = "is false: the assistant reads and writes mail only after the owner of the mailbox \
@@ -196,9 +248,40 @@ impl EmailConfig {
         if !(1..=LONGEST_IDLE).contains(&self.idle_seconds) {
             return Err(wrong("idleSeconds", "has to be a number of seconds from 1 to 1739"));
         }
+        // No name is no name, whichever way that is written.
+        self.authserv_id = self.authserv_id.filter(|name| !name.trim().is_empty());
         self.poll_interval_seconds = self.poll_interval_seconds.max(SHORTEST_POLL);
         self.max_message_size = self.max_message_size.max(SMALLEST_MAIL);
         Ok(self)
+    }
+
+    fn check_oauth(&self) -> Result<(), ChannelError> {
+        if self.oauth_client_id.trim().is_empty() {
+            return Err(wrong("oauthClientId", "is empty: write what the program is registered as at the provider"));
+        }
+        if self.oauth_refresh_token.expose().is_empty() {
+            return Err(wrong("oauthRefreshToken", "is empty: write the one that the provider gave for the mailbox"));
+        }
+        self.token_url().map(drop)
+    }
+
+    /// Where access tokens come from.
+    pub(crate) fn token_url(&self) -> Result<Url, ChannelError> {
+        let host = self.imap_host.trim().to_lowercase();
+        let known = TOKEN_URLS.iter().find(|(provider, _)| *provider == host).map(|(_, url)| *url);
+        let text = Some(self.oauth_token_url.trim()).filter(|text| !text.is_empty()).or(known);
+        let Some(text) = text else {
+            return Err(wrong("oauthTokenUrl", "is empty: write the address that the provider gives tokens at"));
+        };
+        // The refresh token goes there, so nobody may listen.
+        let is_private = |url: &Url| match url.host_str() {
+            Some(host) => {
+                url.scheme() == "https" || url.scheme() == "http" && ["127.0.0.1", "localhost", "[::1]"].contains(&host)
+            }
+            None => false,
+        };
+        let url = Url::parse(text).ok().filter(is_private);
+        url.ok_or_else(|| wrong("oauthTokenUrl", "is no address that begins with https://"))
     }
 
     /// Who the assistant's mails come from: `fromAddress`, else whoever logs in.
@@ -230,15 +313,17 @@ impl EmailConfig {
         Duration::from_secs(self.request_timeout)
     }
 
-    /// `text` without the passwords.
+    /// `text` without the secrets of the configuration.
     pub(crate) fn scrub(&self, text: &str) -> String {
-        self.smtp_password.scrub(&self.imap_password.scrub(text))
+        let secrets = [&self.imap_password, &self.smtp_password, &self.oauth_client_secret, &self.oauth_refresh_token];
+        secrets.into_iter().fold(text.to_owned(), |text, secret| secret.scrub(&text))
     }
 }
 
 /// What to write under a key.
 fn expected(key: &str) -> &'static str {
     match key {
+        "auth" => "write \"password\" or \"oauth2\"",
         "postAction" => "write \"delete\", \"move\" or null",
         "allowedAttachmentTypes" => "write a list of media types like \"application/pdf\"",
         "imapPort"
@@ -246,6 +331,7 @@ fn expected(key: &str) -> &'static str {
         | "pollIntervalSeconds"
         | "idleSeconds"
         | "requestTimeout"
+        | "firstLookDays"
         | "maxBodyChars"
         | "maxMessageSize"
         | "maxAttachmentSize"
@@ -261,7 +347,13 @@ fn expected(key: &str) -> &'static str {
         | "fromAddress"
         | "postActionMoveMailbox"
         | "subjectPrefix"
-        | "authservId" => "write a text in quotes",
+        | "authservId"
+        | "proxy"
+        | "oauthTokenUrl"
+        | "oauthClientId"
+        | "oauthClientSecret"
+        | "oauthRefreshToken"
+        | "oauthScope" => "write a text in quotes",
         _ => "write true or false",
     }
 }

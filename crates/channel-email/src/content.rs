@@ -136,11 +136,21 @@ mod tests {
 
     #[test]
     fn texts_are_read_in_many_forms() {
-        let table: [(&[u8], &str); 8] = [
+        let table: [(&[u8], &str); 17] = [
             (b"Subject: x\r\n\r\none\r\n\r\n\r\n\r\ntwo \x07\r\n", "one\n\ntwo"),
             (b"Content-Type: text/plain; charset=iso-8859-1\r\n\r\nGr\xfc\xdfe", "Grüße"),
             (b"Content-Type: text/plain; charset=gb2312\r\n\r\n\xc4\xe3\xba\xc3", "你好"),
             (b"Content-Type: text/plain; charset=iso-2022-jp\r\n\r\n\x1b$B4A;z\x1b(B", "漢字"),
+            // What is said of the letters is missing, misspelt, or wrong.
+            (b"Subject: x\r\n\r\nGr\xc3\xbc\xc3\x9fe", "Gr\u{fc}\u{df}e"),
+            (b"Content-Type: text/plain; charset=us-ascii\r\n\r\nGr\xc3\xbc\xc3\x9fe", "Gr\u{fc}\u{df}e"),
+            (b"Content-Type: text/plain; charset=UTF8\r\n\r\nGr\xc3\xbc\xc3\x9fe", "Gr\u{fc}\u{df}e"),
+            (b"Content-Type: text/plain; charset=x-unknown\r\n\r\nGr\xc3\xbc\xc3\x9fe", "Gr\u{fc}\u{df}e"),
+            (b"Content-Type: text/plain; charset=utf-8\r\n\r\nGr\xfc\xdfe", "Gr\u{fffd}\u{fffd}e"),
+            (b"Content-Type: text/plain; charset=\"Windows-1252\"\r\n\r\n\x93Gr\xfc\xdfe\x94", "\u{201c}Gr\u{fc}\u{df}e\u{201d}"),
+            (b"Content-Type: text/plain; charset=gb18030\r\n\r\n\xc4\xe3\xba\xc3", "\u{4f60}\u{597d}"),
+            (b"Content-Type: text/plain; charset=ks_c_5601-1987\r\n\r\n\xbe\xc8", "\u{c548}"),
+            (b"Content-Type: text/plain; charset=big5\r\n\r\n\xa7\x41", "\u{4f60}"),
             (
                 b"Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: base64\r\n\r\n4pyTIG9r\r\n",
                 "✓ ok",

@@ -85,6 +85,15 @@ impl Envelope {
     }
 }
 
+impl Envelope {
+    /// Whether anybody reads what is sent to the sender, as far as the address says.
+    pub(crate) fn takes_answers(&self) -> bool {
+        let user = self.sender.split('@').next().unwrap_or_default();
+        let letters: String = user.chars().filter(char::is_ascii_alphanumeric).collect();
+        !["noreply", "donotreply"].iter().any(|name| letters.contains(name))
+    }
+}
+
 /// The values of a header as they were written, the uppermost first.
 fn raw<'a>(message: &'a Message<'_>, name: &'static str) -> impl Iterator<Item = &'a str> {
     message.headers_raw().filter(move |(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
@@ -220,6 +229,22 @@ mod tests {
         assert!(read("From: ann@x.test\r\nX-Auto-Response-Suppress: DR, RN").is_ok());
         assert!(read("From: ann@x.test\r\nAuto-Submitted: no").is_ok());
         assert!(read("From: ann@x.test\r\nReturn-Path: <ann@x.test>").is_ok());
+    }
+
+    #[test]
+    fn who_says_that_answers_are_not_read_gets_none() {
+        for (user, takes_answers) in [
+            ("ann", true),
+            ("norey.plymouth", true),
+            ("noreply", false),
+            ("No-Reply", false),
+            ("do_not.reply", false),
+            ("accounts-noreply", false),
+            ("noreply+abc", false),
+        ] {
+            let envelope = read(&format!("From: {user}@x.test")).unwrap();
+            assert_eq!(envelope.takes_answers(), takes_answers, "{user}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::io;
 
 use lettre::transport::smtp;
-use nanobot_channel::ChannelError;
+use nanobot_channel::{ChannelError, NoteError};
 
 /// An error of the receiving side, and of connecting in general.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +18,18 @@ pub(crate) enum MailError {
     /// The encryption failed.
     #[error("no encrypted connection to {host}")]
     Tls { host: String, source: io::Error },
+    /// The provider gives no access token, or gives none now.
+    #[error("no access token: {text}")]
+    Tokens { text: String },
+    /// The provider will give none. `is_known` when nothing is missing that could change that.
+    #[error("{advice} ({text})")]
+    TokenRefused { advice: &'static str, text: String, is_known: bool },
+    /// What the channel keeps for itself cannot be read or written.
+    #[error("the notes of the channel")]
+    Notes(#[source] NoteError),
+    /// The server turns everybody away.
+    #[error("the server turns us away: {0}")]
+    TurnedAway(String),
     /// The certificates that are trusted cannot be read.
     #[error("{message}")]
     Trust { message: String },
@@ -48,6 +60,14 @@ impl MailError {
         matches!(self, Self::Imap { source: Imap::No(_) | Imap::Bad(_), .. })
     }
 
+    /// The same for whoever asks only once, so that nothing that is missing will come.
+    pub(crate) fn final_now(self) -> Self {
+        match self {
+            Self::TokenRefused { advice, text, .. } => Self::TokenRefused { advice, text, is_known: true },
+            error => error,
+        }
+    }
+
     /// The whole chain in one line.
     fn text(&self) -> String {
         let mut text = self.to_string();
@@ -67,7 +87,7 @@ impl From<MailError> for ChannelError {
     fn from(error: MailError) -> Self {
         let text = error.text();
         match error {
-            MailError::Login { known: true, .. } => Self::Auth(text),
+            MailError::Login { known: true, .. } | MailError::TokenRefused { is_known: true, .. } => Self::Auth(text),
             MailError::Trust { message } => Self::Config { key: "caFile".to_owned(), message },
             MailError::NoStartTls(_) => Self::Config { key: "imapUseTls".to_owned(), message: text },
             MailError::NoMailbox { .. } => Self::Config { key: "imapMailbox".to_owned(), message: text },

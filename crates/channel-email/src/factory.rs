@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nanobot_channel::{Channel, ChannelError, ChannelFactory, ChannelName, Credential, RawConfig, Value};
+use nanobot_channel::{Channel, ChannelError, ChannelFactory, ChannelName, Credential, Map, RawConfig, Value};
 use serde_json::json;
 
 use crate::{EmailChannel, EmailConfig};
@@ -25,6 +25,64 @@ const CREDENTIALS: &[Credential] = &[
 /// mail there have their own limits, which are shorter together.
 const SEND_TIMEOUT: u64 = 200;
 
+/// The keys about the servers and about logging in there.
+fn servers(config: &EmailConfig) -> Map {
+    let keys = json!({
+        "enabled": config.enabled,
+        "consentGranted": config.consent_granted,
+        "auth": "password",
+        "oauthTokenUrl": config.oauth_token_url,
+        "oauthClientId": config.oauth_client_id,
+        "oauthClientSecret": "",
+        "oauthRefreshToken": "",
+        "oauthScope": config.oauth_scope,
+        "proxy": null,
+        "imapHost": config.imap_host,
+        "imapPort": config.imap_port,
+        "imapUsername": config.imap_username,
+        "imapPassword": "",
+        "imapMailbox": config.imap_mailbox,
+        "imapUseSsl": config.imap_use_ssl,
+        "imapUseTls": null,
+        "smtpHost": config.smtp_host,
+        "smtpPort": config.smtp_port,
+        "smtpUsername": config.smtp_username,
+        "smtpPassword": "",
+        "smtpUseTls": config.smtp_use_tls,
+        "smtpUseSsl": config.smtp_use_ssl,
+        "caFile": null,
+        "requestTimeout": config.request_timeout,
+    });
+    keys.as_object().cloned().unwrap_or_default()
+}
+
+/// The keys about mails.
+fn habits(config: &EmailConfig) -> Map {
+    let keys = json!({
+        "fromAddress": config.from_address,
+        "autoReplyEnabled": config.auto_reply_enabled,
+        "pollIntervalSeconds": config.poll_interval_seconds,
+        "idleSeconds": config.idle_seconds,
+        "firstLookDays": config.first_look_days,
+        "markSeen": config.mark_seen,
+        "postAction": null,
+        "postActionMoveMailbox": config.post_action_move_mailbox,
+        "postActionExpunge": config.post_action_expunge,
+        "postActionIgnoreSkipped": config.post_action_ignore_skipped,
+        "maxBodyChars": config.max_body_chars,
+        "maxMessageSize": config.max_message_size,
+        "allowedAttachmentTypes": [],
+        "maxAttachmentSize": config.max_attachment_size,
+        "maxAttachmentsPerEmail": config.max_attachments_per_email,
+        "subjectPrefix": config.subject_prefix,
+        "verifyDkim": config.verify_dkim,
+        "verifySpf": config.verify_spf,
+        "authservId": null,
+        "sessionPerThread": config.session_per_thread,
+    });
+    keys.as_object().cloned().unwrap_or_default()
+}
+
 /// Makes [`EmailChannel`]s.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EmailFactory;
@@ -38,47 +96,14 @@ impl ChannelFactory for EmailFactory {
     /// a mail for each step.
     fn default_config(&self) -> Value {
         let config = EmailConfig::default();
-        json!({
-            "enabled": config.enabled,
-            "consentGranted": config.consent_granted,
-            "imapHost": config.imap_host,
-            "imapPort": config.imap_port,
-            "imapUsername": config.imap_username,
-            "imapPassword": "",
-            "imapMailbox": config.imap_mailbox,
-            "imapUseSsl": config.imap_use_ssl,
-            "imapUseTls": null,
-            "smtpHost": config.smtp_host,
-            "smtpPort": config.smtp_port,
-            "smtpUsername": config.smtp_username,
-            "smtpPassword": "",
-            "smtpUseTls": config.smtp_use_tls,
-            "smtpUseSsl": config.smtp_use_ssl,
-            "caFile": null,
-            "fromAddress": config.from_address,
-            "autoReplyEnabled": config.auto_reply_enabled,
-            "pollIntervalSeconds": config.poll_interval_seconds,
-            "idleSeconds": config.idle_seconds,
-            "requestTimeout": config.request_timeout,
-            "markSeen": config.mark_seen,
-            "postAction": null,
-            "postActionMoveMailbox": config.post_action_move_mailbox,
-            "postActionExpunge": config.post_action_expunge,
-            "postActionIgnoreSkipped": config.post_action_ignore_skipped,
-            "maxBodyChars": config.max_body_chars,
-            "maxMessageSize": config.max_message_size,
-            "allowedAttachmentTypes": [],
-            "maxAttachmentSize": config.max_attachment_size,
-            "maxAttachmentsPerEmail": config.max_attachments_per_email,
-            "subjectPrefix": config.subject_prefix,
-            "verifyDkim": config.verify_dkim,
-            "verifySpf": config.verify_spf,
-            "authservId": null,
-            "sessionPerThread": config.session_per_thread,
-            "sendProgress": false,
-            "sendToolHints": false,
-            "sendTimeoutS": SEND_TIMEOUT,
-        })
+        let mut section = servers(&config);
+        section.extend(habits(&config));
+        section.extend([
+            ("sendProgress".to_owned(), false.into()),
+            ("sendToolHints".to_owned(), false.into()),
+            ("sendTimeoutS".to_owned(), SEND_TIMEOUT.into()),
+        ]);
+        section.into()
     }
 
     fn credentials(&self) -> &'static [Credential] {
@@ -87,7 +112,7 @@ impl ChannelFactory for EmailFactory {
 
     fn create(&self, name: ChannelName, config: &RawConfig) -> Result<Arc<dyn Channel>, ChannelError> {
         let section = EmailConfig::from_section(&config.section)?;
-        Ok(Arc::new(EmailChannel::new(name, section)?))
+        Ok(Arc::new(EmailChannel::new(name, section, config.proxy.as_deref())?))
     }
 }
 

@@ -1,18 +1,22 @@
 //! A mailbox on an IMAP server: the few commands that are needed, each with a time limit.
 
 use std::collections::BTreeSet;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_imap::Session;
 use async_imap::error::Error as ImapError;
-use async_imap::types::{Flag, UnsolicitedResponse};
+use async_imap::types::{Fetch, Flag, UnsolicitedResponse};
+use chrono::NaiveDate;
 use futures_util::TryStreamExt as _;
 use tokio::time::timeout;
 
-use crate::connect::connect;
 use crate::error::{MailError, shortened};
-use crate::tls::Trust;
+use crate::login::log_in;
+use crate::servers::Servers;
+use crate::start::imap_date;
 use crate::wire::{SMALL_TALK, Wire};
 use crate::{EmailConfig, folder};
 
@@ -20,8 +24,8 @@ use crate::{EmailConfig, folder};
 const KEYWORD: &str = "NanobotHandled";
 /// The longest header that is read, in bytes.
 const HEADER_LIMIT: u32 = 262_144;
-/// A mail takes longer than a command.
-const FETCH_TIMES: u32 = 4;
+/// How much longer than a command a mail may take, as long as it comes.
+const FETCH_TIMES: u32 = 20;
 /// How long a server without IDLE is left alone, so that a dead connection is noticed.
 const LONGEST_SILENCE: Duration = Duration::from_secs(60);
 
@@ -59,11 +63,10 @@ pub(crate) struct Mailbox {
 
 impl Mailbox {
     /// Connects, logs in and selects the mailbox; only looks at it when `read_only`.
-    pub(crate) async fn open(config: &Arc<EmailConfig>, trust: &Trust, read_only: bool) -> Result<Self, MailError> {
+    pub(crate) async fn open(servers: &Servers, read_only: bool) -> Result<Self, MailError> {
+        let config = &servers.config;
         let limit = config.request_timeout();
-        let client = within(limit, "connecting", connect(config, trust)).await??;
-        let login = client.login(&config.imap_username, config.imap_password.expose_exact());
-        let mut session = within(limit, "logging in", login).await?.map_err(|(error, _)| refused(config, error))?;
+        let mut session = log_in(servers).await?;
         let capabilities = within(limit, "asking for the server's abilities", session.capabilities()).await?;
         let capabilities = capabilities.map_err(imap("asking for the server's abilities"))?;
         if capabilities.has_str("ID") {
@@ -93,13 +96,13 @@ impl Mailbox {
         })
     }
 
-    /// The mails that wait, oldest first.
-    pub(crate) async fn waiting(&mut self) -> Result<BTreeSet<MailUid>, MailError> {
+    /// The mails that wait and arrived on that day or later, oldest first.
+    pub(crate) async fn waiting(&mut self, since: NaiveDate) -> Result<BTreeSet<MailUid>, MailError> {
         // What is announced from here on may be missing in the answer.
         while self.session.unsolicited_responses.try_recv().is_ok() {}
         self.session.as_mut().grant(SMALL_TALK);
         let unmarked = if self.uses_keyword() { format!(" UNKEYWORD {KEYWORD}") } else { String::new() };
-        let query = format!("UNSEEN UNDELETED{unmarked}");
+        let query = format!("UNSEEN UNDELETED SINCE {}{unmarked}", imap_date(since));
         let search = self.session.uid_search(&query);
         let uids = within(self.config.request_timeout(), "searching for mail", search).await?;
         let uids = uids.map_err(imap("searching for mail"))?;
@@ -115,18 +118,28 @@ impl Mailbox {
         news
     }
 
-    /// The header of a mail and the size of the whole. `None` when it is gone.
-    pub(crate) async fn header(&mut self, mail: MailUid) -> Result<Option<(Vec<u8>, u32)>, MailError> {
+    /// The header of a mail and the size of the whole. `None` when it is gone. `comes` is called now
+    /// and then while it comes.
+    pub(crate) async fn header(
+        &mut self,
+        mail: MailUid,
+        comes: impl Fn(),
+    ) -> Result<Option<(Vec<u8>, u32)>, MailError> {
         let what = format!("(UID RFC822.SIZE BODY.PEEK[HEADER]<0.{HEADER_LIMIT}>)");
-        let found = self
-            .fetch(mail, &what, HEADER_LIMIT, |fetch| Some((fetch.header()?.to_vec(), fetch.size.unwrap_or(u32::MAX))));
-        found.await
+        let read = |fetch: &Fetch| Some((fetch.header()?.to_vec(), fetch.size.unwrap_or(u32::MAX)));
+        self.fetch(mail, &what, HEADER_LIMIT, read, comes).await
     }
 
-    /// The first `limit` bytes of a mail. `None` when it is gone.
-    pub(crate) async fn beginning(&mut self, mail: MailUid, limit: u32) -> Result<Option<Vec<u8>>, MailError> {
+    /// The first `limit` bytes of a mail. `None` when it is gone. `comes` is called now and then while
+    /// it comes.
+    pub(crate) async fn beginning(
+        &mut self,
+        mail: MailUid,
+        limit: u32,
+        comes: impl Fn(),
+    ) -> Result<Option<Vec<u8>>, MailError> {
         let what = format!("(UID BODY.PEEK[]<0.{limit}>)");
-        self.fetch(mail, &what, limit, |fetch| Some(fetch.body()?.to_vec())).await
+        self.fetch(mail, &what, limit, |fetch| Some(fetch.body()?.to_vec()), comes).await
     }
 
     async fn fetch<T>(
@@ -134,10 +147,12 @@ impl Mailbox {
         mail: MailUid,
         what: &str,
         limit: u32,
-        read: impl Fn(&async_imap::types::Fetch) -> Option<T>,
+        read: impl Fn(&Fetch) -> Option<T>,
+        comes: impl Fn(),
     ) -> Result<Option<T>, MailError> {
-        self.session.as_mut().grant(u64::from(limit) + SMALL_TALK);
-        let limit = self.config.request_timeout().saturating_mul(FETCH_TIMES);
+        let wire = self.session.as_mut();
+        wire.grant(u64::from(limit) + SMALL_TALK);
+        let received = wire.received();
         let fetching = async {
             let mut found = None;
             let mut answers = self.session.uid_fetch(mail.uid.to_string(), what).await?;
@@ -149,7 +164,21 @@ impl Mailbox {
             }
             Ok(found)
         };
-        within(limit, "fetching a mail", fetching).await?.map_err(imap("fetching a mail"))
+        let mut fetching = pin!(fetching);
+        let (doing, step) = ("fetching a mail", self.config.request_timeout());
+        let mut before = received.load(Ordering::Relaxed);
+        for _ in 0..FETCH_TIMES {
+            if let Ok(fetched) = timeout(step, fetching.as_mut()).await {
+                return fetched.map_err(imap(doing));
+            }
+            let now = received.load(Ordering::Relaxed);
+            if now == before {
+                return Err(MailError::Slow { doing, seconds: step.as_secs() });
+            }
+            before = now;
+            comes();
+        }
+        Err(MailError::Slow { doing, seconds: step.saturating_mul(FETCH_TIMES).as_secs() })
     }
 
     /// Marks a mail. Marking twice is harmless.
@@ -242,21 +271,77 @@ impl Mailbox {
     }
 }
 
-/// What a failed login means. Servers also refuse it when they are busy; only some say why
-/// (RFC 5530).
-fn refused(config: &EmailConfig, error: ImapError) -> MailError {
-    let (ImapError::No(text) | ImapError::Bad(text)) = error else {
-        return MailError::Imap { doing: "logging in", source: error };
-    };
-    let text = shortened(&config.scrub(&text));
-    let known = ["AUTHENTICATIONFAILED", "AUTHORIZATIONFAILED", "EXPIRED"].iter().any(|code| text.contains(code));
-    MailError::Login { user: config.imap_username.clone(), text, known }
-}
-
-async fn within<T>(limit: Duration, doing: &'static str, work: impl Future<Output = T>) -> Result<T, MailError> {
+pub(crate) async fn within<T>(
+    limit: Duration,
+    doing: &'static str,
+    work: impl Future<Output = T>,
+) -> Result<T, MailError> {
     timeout(limit, work).await.map_err(|_elapsed| MailError::Slow { doing, seconds: limit.as_secs() })
 }
 
 pub(crate) fn imap(doing: &'static str) -> impl Fn(ImapError) -> MailError {
     move |source| MailError::Imap { doing, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
+
+    use super::*;
+
+    /// A mailbox at a server that is played at the other end.
+    async fn mailbox() -> (Mailbox, BufReader<DuplexStream>) {
+        let (near, far) = tokio::io::duplex(1 << 16);
+        let mut far = BufReader::new(far);
+        let client = async_imap::Client::new(Wire::new(near));
+        let (session, ()) = tokio::join!(client.login("a", "b"), async {
+            let tag = tag(&mut far).await;
+            far.write_all(format!("{tag} OK in\r\n").as_bytes()).await.unwrap();
+        });
+        let session = session.map_err(|(error, _)| error).unwrap();
+        let config = Arc::default();
+        let (validity, has_idle, has_move, has_uidplus, keeps_keywords) = (1, true, true, true, true);
+        (Mailbox { session, config, validity, has_idle, has_move, has_uidplus, keeps_keywords }, far)
+    }
+
+    /// The tag of the next command.
+    async fn tag(far: &mut BufReader<DuplexStream>) -> String {
+        let mut command = String::new();
+        far.read_line(&mut command).await.unwrap();
+        command.split(' ').next().unwrap().to_owned()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_mail_may_take_its_time_as_long_as_it_comes() {
+        for (pauses, comes_whole) in [(vec![20; 30], true), (vec![20, 61, 20], false), (vec![29; 60], false)] {
+            let (mut mailbox, mut far) = mailbox().await;
+            let steps = AtomicUsize::new(0);
+            let mail = MailUid { validity: 1, uid: 7 };
+            let fetching = mailbox.beginning(mail, 1000, || {
+                steps.fetch_add(1, Ordering::Relaxed);
+            });
+            let server = async {
+                let tag = tag(&mut far).await;
+                let head = format!("* 1 FETCH (UID 7 BODY[]<0> {{{}}}\r\n", pauses.len());
+                far.write_all(head.as_bytes()).await.unwrap();
+                for pause in &pauses {
+                    tokio::time::sleep(Duration::from_secs(*pause)).await;
+                    far.write_all(b"x").await.unwrap();
+                }
+                far.write_all(format!(")\r\n{tag} OK done\r\n").as_bytes()).await.unwrap();
+                std::future::pending::<()>().await;
+            };
+            let fetched = tokio::select! {
+                fetched = fetching => fetched,
+                () = server => unreachable!("it waits for the client"),
+            };
+            match fetched {
+                Ok(mail) => assert_eq!((mail, comes_whole), (Some(vec![b'x'; pauses.len()]), true)),
+                Err(error) => assert!(!comes_whole && matches!(error, MailError::Slow { .. }), "{error}"),
+            }
+            assert!(steps.load(Ordering::Relaxed) > 0, "the mail was a sign of life on its way");
+        }
+    }
 }

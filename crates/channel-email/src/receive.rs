@@ -19,6 +19,7 @@ use crate::envelope::{Envelope, Skip};
 use crate::error::MailError;
 use crate::inbound::Arrived;
 use crate::mailbox::{MailUid, Mailbox, Mark};
+use crate::start::first_day;
 
 /// A connection that lasted so long is opened again without a word.
 const STABLE: Duration = Duration::from_secs(60);
@@ -133,9 +134,13 @@ impl EmailChannel {
 
     /// Serves one connection.
     async fn serve(&self, context: &ChannelContext) -> Result<(), MailError> {
-        let mut mailbox = Mailbox::open(&self.config, &self.trust, false).await?;
+        if let Some(tokens) = &self.servers.tokens {
+            tokens.begin(&context.notes).await?;
+        }
+        let since = first_day(self.config(), context.notes.as_ref()).await?;
+        let mut mailbox = Mailbox::open(&self.servers, false).await?;
         self.memory.with(|memory| memory.refused_logins = 0);
-        tracing::info!(channel = %self.name, mailbox = self.config.imap_mailbox, "receiving mail");
+        tracing::info!(channel = %self.name, mailbox = self.config().imap_mailbox, "receiving mail");
         context.progress.alive();
         loop {
             // What was announced during a look may be missing in it, so there is another one; but only
@@ -143,7 +148,7 @@ impl EmailChannel {
             let mut looks_left = LOOKS;
             while looks_left > 0 {
                 looks_left -= 1;
-                let waiting = mailbox.waiting().await?;
+                let waiting = mailbox.waiting(since).await?;
                 context.progress.alive();
                 let fresh: Vec<_> = waiting.into_iter().filter(|mail| !self.memory.is_handled(*mail)).collect();
                 for mail in &fresh {
@@ -169,8 +174,10 @@ impl EmailChannel {
             tracing::error!(channel = %self.name, uid = mail.uid, "a mail cannot be fetched and is passed over");
             return self.settle(mailbox, mail, Fate::Odd).await;
         }
-        let Some((header, size)) = mailbox.header(mail).await? else { return Ok(self.gone(mail)) };
-        let config = Arc::clone(&self.config);
+        let Some((header, size)) = mailbox.header(mail, || context.progress.alive()).await? else {
+            return Ok(self.gone(mail));
+        };
+        let config = Arc::clone(&self.servers.config);
         let envelope = match parsed(move || Envelope::read(&header, &config)).await.unwrap_or(Err(Skip::Unreadable)) {
             Ok(envelope) => envelope,
             Err(skip) => {
@@ -187,16 +194,19 @@ impl EmailChannel {
         if !self.may_talk(&envelope, context).await {
             return self.settle(mailbox, mail, Fate::Skipped).await;
         }
-        let is_cut = size > self.config.max_message_size || tries >= CAREFUL_FROM;
-        let limit = if is_cut { BEGINNING.min(self.config.max_message_size) } else { self.config.max_message_size };
-        let Some(bytes) = mailbox.beginning(mail, limit).await? else { return Ok(self.gone(mail)) };
+        let largest = self.config().max_message_size;
+        let is_cut = size > largest || tries >= CAREFUL_FROM;
+        let limit = if is_cut { BEGINNING.min(largest) } else { largest };
+        let Some(bytes) = mailbox.beginning(mail, limit, || context.progress.alive()).await? else {
+            return Ok(self.gone(mail));
+        };
         let Some(content) = parsed(move || Content::read(bytes)).await.flatten() else {
             tracing::warn!(channel = %self.name, uid = mail.uid, "a mail cannot be read and is passed over");
             return self.settle(mailbox, mail, Fate::Odd).await;
         };
         self.memory.fetched(mail);
         let arrived = Arrived { uid: mail, envelope: &envelope, content, is_cut };
-        let message = arrived.compose(&self.name, &self.config, context).await;
+        let message = arrived.compose(&self.name, self.config(), context).await;
         match self.deliver(message, context).await {
             Some(Admission::NotAllowed) => self.settle(mailbox, mail, Fate::Skipped).await,
             Some(_) => self.settle(mailbox, mail, Fate::Taken).await,
@@ -233,7 +243,7 @@ impl EmailChannel {
             AccessDecision::Allowed => true,
             AccessDecision::Denied => false,
             AccessDecision::Ask(text) => {
-                if envelope.authenticity.is_proven() {
+                if envelope.authenticity.is_proven() && envelope.takes_answers() {
                     self.tell(envelope, &text).await;
                 }
                 false
@@ -259,15 +269,15 @@ impl EmailChannel {
             mailbox.mark(mail, Mark::Flagged).await?;
         }
         mailbox.mark(mail, Mark::Handled).await?;
-        if fate != Fate::Taken && self.config.post_action_ignore_skipped {
+        if fate != Fate::Taken && self.config().post_action_ignore_skipped {
             return Ok(());
         }
-        match self.config.post_action {
+        match self.config().post_action {
             None => Ok(()),
-            Some(PostAction::Move) => mailbox.relocate(mail, &self.config.post_action_move_mailbox).await,
+            Some(PostAction::Move) => mailbox.relocate(mail, &self.config().post_action_move_mailbox).await,
             Some(PostAction::Delete) => {
                 mailbox.mark(mail, Mark::Deleted).await?;
-                if self.config.post_action_expunge { mailbox.expunge(mail).await } else { Ok(()) }
+                if self.config().post_action_expunge { mailbox.expunge(mail).await } else { Ok(()) }
             }
         }
     }

@@ -9,16 +9,18 @@ use std::time::Duration;
 use lettre::address::{Address, Envelope};
 use lettre::transport::smtp::Error as SmtpError;
 use lettre::transport::smtp::authentication::{Credentials, Mechanism};
-use lettre::transport::smtp::client::AsyncSmtpConnection;
-use lettre::transport::smtp::commands::{Data, Mail, Rcpt};
+use lettre::transport::smtp::client::{AsyncSmtpConnection, AsyncTokioStream};
+use lettre::transport::smtp::commands::{Auth, Data, Mail, Rcpt};
 use lettre::transport::smtp::extension::{ClientId, Extension, MailParameter};
 use nanobot_channel::ChannelError;
 use tokio::time::timeout;
 
 use crate::EmailConfig;
-use crate::connect::ADDRESSES;
-use crate::error::{MailError, shortened};
-use crate::tls::Trust;
+use crate::error::{MailError, is_about_login, shortened};
+use crate::oauth::Tokens;
+use crate::route::Reached;
+use crate::servers::Servers;
+use crate::tls::Encrypted;
 
 /// How much longer than an answer it may take to bring a mail there. RFC 5321 allows ten minutes;
 /// nobody waits that long.
@@ -27,20 +29,16 @@ const KEEP_TIMES: u32 = 4;
 const QUIT_WITHIN: Duration = Duration::from_secs(2);
 
 /// Logs in and out again.
-pub(crate) async fn look(config: &EmailConfig, trust: &Trust) -> Result<(), MailError> {
-    let mut connection = open(config, trust).await?;
+pub(crate) async fn look(servers: &Servers) -> Result<(), MailError> {
+    let mut connection = open(servers).await?;
     quit(&mut connection).await;
     Ok(())
 }
 
 /// Sends one mail to one address.
-pub(crate) async fn send(
-    config: &EmailConfig,
-    trust: &Trust,
-    envelope: &Envelope,
-    mail: &[u8],
-) -> Result<(), ChannelError> {
-    let mut connection = open(config, trust).await?;
+pub(crate) async fn send(servers: &Servers, envelope: &Envelope, mail: &[u8]) -> Result<(), ChannelError> {
+    let config = servers.config.as_ref();
+    let mut connection = open(servers).await?;
     let limit = config.request_timeout();
     let offered = timeout(limit, offer(&mut connection, envelope)).await;
     let offered = offered.unwrap_or_else(|_elapsed| Err(ChannelError::Unavailable(slow("taking a mail", limit))));
@@ -59,24 +57,63 @@ pub(crate) async fn send(
     }
 }
 
-async fn open(config: &EmailConfig, trust: &Trust) -> Result<AsyncSmtpConnection, MailError> {
-    let tls = trust.smtp(&config.smtp_host).await?;
-    let limit = config.request_timeout();
-    let opening = async {
-        let server = (config.smtp_host.as_str(), config.smtp_port);
-        let (name, implicit) = (ClientId::default(), config.smtp_use_ssl.then(|| tls.clone()));
-        let mut connection =
-            AsyncSmtpConnection::connect_tokio1(server, Some(limit / ADDRESSES), &name, implicit, None).await?;
-        if config.smtp_use_tls && !config.smtp_use_ssl {
-            connection.starttls(tls, &name).await?;
+/// Connects and logs in; once more when an access token had ended without a word.
+async fn open(servers: &Servers) -> Result<AsyncSmtpConnection, MailError> {
+    let Some(tokens) = &servers.tokens else {
+        let config = &servers.config;
+        let password = config.smtp_password.expose_exact().to_owned();
+        let credentials = Credentials::new(config.smtp_username.clone(), password);
+        return begin(servers, async |connection| {
+            connection.auth(&[Mechanism::Plain, Mechanism::Login], &credentials).await.map(drop)
+        })
+        .await;
+    };
+    open_by_token(servers, tokens).await
+}
+
+async fn open_by_token(servers: &Servers, tokens: &Tokens) -> Result<AsyncSmtpConnection, MailError> {
+    loop {
+        let access = tokens.access(&servers.trust).await?;
+        let token = access.token.expose().to_owned();
+        let credentials = Credentials::new(servers.config.smtp_username.clone(), token);
+        let begun = begin(servers, async |connection| {
+            let answer = connection.command(Auth::new(Mechanism::Xoauth2, credentials.clone(), None)?).await?;
+            // A refusal comes in two steps: first its reasons, which are to be acknowledged.
+            if answer.has_code(334) { connection.command("\r\n").await.map(drop) } else { Ok(()) }
+        });
+        match begun.await {
+            Err(MailError::Smtp(error)) if is_about_login(&error) && tokens.refused(&access) => {}
+            outcome => return outcome,
         }
-        let credentials =
-            Credentials::new(config.smtp_username.clone(), config.smtp_password.expose_exact().to_owned());
-        connection.auth(&[Mechanism::Plain, Mechanism::Login], &credentials).await?;
+    }
+}
+
+/// Connects, encrypted as the configuration says, and logs in that way.
+async fn begin(
+    servers: &Servers,
+    log_in: impl AsyncFnOnce(&mut AsyncSmtpConnection) -> Result<(), SmtpError>,
+) -> Result<AsyncSmtpConnection, MailError> {
+    let Servers { config, route, trust, .. } = servers;
+    let (host, port, limit) = (config.smtp_host.as_str(), config.smtp_port, config.request_timeout());
+    let opening = async {
+        let unreachable = |source| MailError::Connect { host: format!("{host}:{port}"), source };
+        let Reached { stream, .. } = route.reach(host, port, limit).await.map_err(unreachable)?;
+        let stream: Box<dyn AsyncTokioStream> = if config.smtp_use_ssl {
+            Box::new(Encrypted(trust.encrypt(stream, host, port).await?))
+        } else {
+            Box::new(stream)
+        };
+        let name = ClientId::default();
+        let mut connection =
+            AsyncSmtpConnection::connect_with_transport(stream, &name).await.map_err(MailError::Smtp)?;
+        if config.smtp_use_tls && !config.smtp_use_ssl {
+            connection.starttls(trust.starttls(host).await?, &name).await.map_err(MailError::Smtp)?;
+        }
+        log_in(&mut connection).await.map_err(MailError::Smtp)?;
         Ok(connection)
     };
     let slow = |_elapsed| MailError::Slow { doing: "logging in at the server for sending", seconds: limit.as_secs() };
-    timeout(limit, opening).await.map_err(slow)?.map_err(MailError::Smtp)
+    timeout(limit, opening).await.map_err(slow)?
 }
 
 /// Everything before the content.

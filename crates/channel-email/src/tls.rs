@@ -1,14 +1,22 @@
 //! Whom the channel trusts: the system's authorities, and those that `caFile` names.
 
 use std::fmt;
+use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
-use lettre::transport::smtp::client::{Certificate, TlsParameters};
-use rustls::pki_types::CertificateDer;
+use lettre::transport::smtp::client::{AsyncTokioStream, Certificate, TlsParameters};
 use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use crate::error::MailError;
 
@@ -16,8 +24,8 @@ use crate::error::MailError;
 #[derive(Default)]
 pub(crate) struct Trust {
     ca_file: Option<PathBuf>,
-    imap: OnceCell<Arc<ClientConfig>>,
-    smtp: OnceCell<TlsParameters>,
+    settings: OnceCell<Arc<ClientConfig>>,
+    starttls: OnceCell<TlsParameters>,
 }
 
 impl fmt::Debug for Trust {
@@ -32,16 +40,56 @@ impl Trust {
         Self { ca_file, ..Self::default() }
     }
 
-    /// For IMAP.
-    pub(crate) async fn imap(&self) -> Result<Arc<ClientConfig>, MailError> {
+    /// For every connection that the channel encrypts itself.
+    pub(crate) async fn settings(&self) -> Result<Arc<ClientConfig>, MailError> {
         let ca_file = self.ca_file.clone();
-        self.imap.get_or_try_init(|| off_thread(move || client_config(ca_file.as_deref()))).await.cloned()
+        self.settings.get_or_try_init(|| off_thread(move || client_config(ca_file.as_deref()))).await.cloned()
     }
 
-    /// For SMTP with the server `host`.
-    pub(crate) async fn smtp(&self, host: &str) -> Result<TlsParameters, MailError> {
+    /// Encrypts a connection with the server `host`.
+    pub(crate) async fn encrypt<S>(&self, stream: S, host: &str, port: u16) -> Result<TlsStream<S>, MailError>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let failed = |source| MailError::Tls { host: format!("{host}:{port}"), source };
+        let name = ServerName::try_from(host.to_owned()).map_err(|error| failed(io::Error::other(error)))?;
+        TlsConnector::from(self.settings().await?).connect(name, stream).await.map_err(failed)
+    }
+
+    /// For STARTTLS of SMTP with the server `host`.
+    pub(crate) async fn starttls(&self, host: &str) -> Result<TlsParameters, MailError> {
         let (ca_file, host) = (self.ca_file.clone(), host.to_owned());
-        self.smtp.get_or_try_init(|| off_thread(move || tls_parameters(ca_file.as_deref(), host))).await.cloned()
+        self.starttls.get_or_try_init(|| off_thread(move || tls_parameters(ca_file.as_deref(), host))).await.cloned()
+    }
+}
+
+/// A connection that is encrypted from its beginning, for lettre.
+#[derive(Debug)]
+pub(crate) struct Encrypted(pub(crate) TlsStream<TcpStream>);
+
+impl AsyncTokioStream for Encrypted {
+    fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.0.get_ref().0.peer_addr()
+    }
+}
+
+impl AsyncRead for Encrypted {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Encrypted {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
     }
 }
 

@@ -10,6 +10,8 @@
 use std::fmt;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -26,17 +28,24 @@ impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Stream for T {}
 pub(crate) struct Wire {
     inner: Box<dyn Stream>,
     granted: u64,
+    received: Arc<AtomicU64>,
     literals: LiteralWatch,
 }
 
 impl Wire {
     pub(crate) fn new(inner: impl Stream + 'static) -> Self {
-        Self { inner: Box::new(inner), granted: SMALL_TALK, literals: LiteralWatch::default() }
+        let (inner, received) = (Box::new(inner), Arc::default());
+        Self { inner, granted: SMALL_TALK, received, literals: LiteralWatch::default() }
     }
 
     /// From here on so many bytes may come.
     pub(crate) fn grant(&mut self, bytes: u64) {
         self.granted = bytes;
+    }
+
+    /// How many bytes have come so far.
+    pub(crate) fn received(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.received)
     }
 
     /// The stream below.
@@ -68,6 +77,7 @@ impl AsyncRead for Wire {
             )));
         }
         self.granted -= came;
+        self.received.fetch_add(came, Ordering::Relaxed);
         Poll::Ready(Ok(()))
     }
 }

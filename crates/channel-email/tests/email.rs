@@ -8,8 +8,12 @@ mod conformance;
 mod faults;
 #[path = "email/inbound.rs"]
 mod inbound;
+#[path = "email/oauth.rs"]
+mod oauth;
 #[path = "email/outbound.rs"]
 mod outbound;
+#[path = "email/proxy.rs"]
+mod proxy;
 #[path = "email/real.rs"]
 mod real;
 #[path = "email/support.rs"]

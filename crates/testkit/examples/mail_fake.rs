@@ -9,13 +9,19 @@
 use std::io::{BufRead as _, stdin};
 
 use nanobot_testkit::MailFake;
-use nanobot_testkit::mail::{MailFault, PASSWORD, USER};
+use nanobot_testkit::mail::{CLIENT_ID, CLIENT_SECRET, MailFault, PASSWORD, REFRESH_TOKEN, USER};
 use serde_json::{Value, json};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let fake = MailFake::start().await?;
-    println!("{}", json!({"imap": fake.imap_port(), "smtp": fake.smtp_port(), "user": USER, "password": PASSWORD}));
+    let provider = fake.token_server().await?;
+    let where_it_is = json!({
+        "imap": fake.imap_port(), "smtp": fake.smtp_port(), "user": USER, "password": PASSWORD,
+        "token_url": format!("{}/token", provider.url()), "client_id": CLIENT_ID, "client_secret": CLIENT_SECRET,
+        "refresh_token": REFRESH_TOKEN,
+    });
+    println!("{where_it_is}");
     // Waiting for the terminal must not hold up the servers, which live on the other threads.
     let serve = tokio::task::spawn_blocking(move || -> anyhow::Result<()> {
         for line in stdin().lock().lines() {

@@ -9,6 +9,7 @@
 mod imap;
 mod smtp;
 mod state;
+mod tokens;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
 use tokio::net::{TcpSocket, TcpStream};
@@ -16,7 +17,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 pub use state::{MailFault, SentMail, StoredMail};
+pub use tokens::{CLIENT_ID, CLIENT_SECRET, REFRESH_TOKEN};
 
+use crate::http::Server;
 use crate::sync::Watched;
 use crate::{ReservedPort, TestkitError};
 use state::State;
@@ -116,15 +119,62 @@ impl MailFake {
         self.state.change(State::renumber);
     }
 
+    /// The provider's server for access tokens, at the path `/token`; it stops when dropped. With one
+    /// that it gave, one can log in as [`USER`] by `XOAUTH2`.
+    ///
+    /// # Errors
+    /// [`TestkitError::Listen`].
+    pub async fn token_server(&self) -> Result<Server, TestkitError> {
+        let state = self.state.clone();
+        Server::start(move |request| std::future::ready(tokens::answer(&state, &request))).await
+    }
+
+    /// From now on every answer with an access token brings another refresh token, and the one before
+    /// it is worth nothing.
+    pub fn rotate_refresh_tokens(&self) {
+        self.state.change(|state| state.provider.rotates = true);
+    }
+
+    /// No refresh token is valid any more, and no access token that was given; or, with a text, that
+    /// refresh token is.
+    pub fn revoke_tokens(&self, refresh: Option<&str>) {
+        self.state.change(|state| {
+            state.provider.refresh = refresh.map(str::to_owned);
+            state.provider.valid.clear();
+        });
+    }
+
+    /// The access tokens that were given are not taken any more.
+    pub fn end_access(&self) {
+        self.state.change(|state| state.provider.valid.clear());
+    }
+
+    /// How many access tokens were given.
+    #[must_use]
+    pub fn access_tokens(&self) -> usize {
+        self.state.read(|state| state.provider.given)
+    }
+
+    /// The refresh token that is valid.
+    #[must_use]
+    pub fn refresh_token(&self) -> Option<String> {
+        self.state.read(|state| state.provider.refresh.clone())
+    }
+
+    /// A mail is there that arrived so many days ago. Returns its number.
+    pub fn push_earlier(&self, days: u64, mail: impl Into<Vec<u8>>) -> u32 {
+        self.state.change(|state| state.push_earlier(days, mail.into()))
+    }
+
     /// A mail arrives. Returns its number.
     pub fn push(&self, mail: impl Into<Vec<u8>>) -> u32 {
         self.state.change(|state| state.push(mail.into()))
     }
 
-    /// Lets the next command of this name go wrong: `UID FETCH` and the like in the mailbox; `EHLO`,
+    /// Lets the next command of this name go wrong: `UID FETCH`, `GREETING` and the like in the mailbox; `EHLO`,
     /// `AUTH`, `MAIL`, `RCPT`, `DATA` and `CONTENT` while sending.
     pub fn fail_next(&self, command: &str, fault: MailFault) {
-        self.state.change(|state| state.faults.push_back((command.to_owned(), fault)));
+        self.state.change(|state| state.commands.fail_next(command, fault));
     }
 
     /// The mails in the mailbox.
@@ -142,7 +192,7 @@ impl MailFake {
     /// The commands that came, without their arguments.
     #[must_use]
     pub fn commands(&self) -> Vec<String> {
-        self.state.read(|state| state.commands.clone())
+        self.state.read(|state| state.commands.all().to_vec())
     }
 
     /// What no client should have said.
@@ -181,8 +231,7 @@ impl MailFake {
     /// [`TestkitError::TimedOut`].
     pub async fn wait_for_command(&self, command: &str, count: usize) -> Result<(), TestkitError> {
         let what = format!("{count} times {command}");
-        let reached = |state: &State| state.commands.iter().filter(|known| *known == command).count() >= count;
-        self.state.wait_for(&what, |state| reached(state).then_some(())).await
+        self.state.wait_for(&what, |state| state.commands.reached(command, count)).await.map(drop)
     }
 }
 
@@ -224,18 +273,18 @@ where
                         connections.spawn(async move {
                             tokio::select! {
                                 _ = serving => {}
-                                () = reached(&watched, |state| state.cuts != cuts) => {}
+                                () = watched.reached(|state| state.cuts != cuts) => {}
                                 () = stop.cancelled() => {}
                             }
                         });
                     }
-                    () = reached(&state, |state| state.is_down) => {
+                    () = state.reached(|state| state.is_down) => {
                         listener = None;
                         state.change(|state| state.listening -= 1);
                     }
                 }
             } else {
-                reached(&state, |state| !state.is_down).await;
+                state.reached(|state| !state.is_down).await;
                 listener = bind().ok();
                 state.change(|state| state.listening += usize::from(listener.is_some()));
             }
@@ -245,16 +294,6 @@ where
         let _: Option<()> = ended.run_until_cancelled(accept).await;
     });
     Ok(port)
-}
-
-/// Waits without a limit.
-async fn reached(state: &Watched<State>, is_reached: impl Fn(&State) -> bool) {
-    let mut changed = state.subscribe();
-    while !state.read(&is_reached) {
-        if changed.changed().await.is_err() {
-            return;
-        }
-    }
 }
 
 /// The next line without its end. `None` when there is none.

@@ -102,6 +102,24 @@ async fn refused_logins_are_final_when_the_server_says_so_or_says_it_again() {
 }
 
 #[tokio::test]
+async fn a_server_that_turns_everybody_away_says_why() {
+    let fake = MailFake::start().await.unwrap();
+    fake.fail_next("GREETING", answer("* BYE Too many connections from your address\r\n"));
+    let error = Running::at(&fake, &json!({})).end().await;
+    assert!(matches!(error, ChannelError::Unavailable(_)), "{error}");
+    assert!(error.to_string().ends_with("turns us away: Too many connections from your address"), "{error}");
+}
+
+#[tokio::test]
+async fn a_mail_that_does_not_come_ends_the_run_within_the_time_of_one_answer() {
+    let fake = MailFake::start().await.unwrap();
+    fake.push(note(ANN, "1@friend.test", "hi"));
+    fake.fail_next("UID FETCH", MailFault::Stall);
+    let error = Running::at(&fake, &json!({"requestTimeout": 1})).end().await;
+    assert!(error.to_string().ends_with("fetching a mail took longer than 1 s"), "{error}");
+}
+
+#[tokio::test]
 async fn a_mailbox_that_is_not_there_is_named() {
     let fake = MailFake::start().await.unwrap();
     let error = Running::at(&fake, &json!({"imapMailbox": "Nowhere"})).end().await;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use nanobot_channel::{Admission, MediaRef, MessageId, Value};
+use chrono::{Days, NaiveDate};
+use nanobot_channel::{Admission, MediaRef, MessageId, Notes as _, Value};
 use nanobot_testkit::MailFake;
 use serde_json::json;
 
@@ -233,6 +234,40 @@ async fn two_mails_under_one_id_are_two_messages() {
     let (one, two) = (running.assistant.message(1).await.unwrap(), running.assistant.message(2).await.unwrap());
     assert_ne!(one.id, two.id);
     running.stop().await;
+}
+
+#[tokio::test]
+async fn what_was_there_long_before_the_first_start_stays_as_it_is() {
+    let fake = MailFake::start().await.unwrap();
+    let old = fake.push_earlier(3, note(ANN, "old@friend.test", "years ago"));
+    let recent = fake.push_earlier(1, note(ANN, "1@friend.test", "yesterday"));
+    let assistant = played();
+    let running = Running::of(channel(&fake, &json!({})), Arc::clone(&assistant));
+    assert!(assistant.message(1).await.unwrap().content.ends_with("yesterday"));
+    fake.wait_for_flag(recent, r"\Seen").await.unwrap();
+    running.stop().await;
+    // As if all that had been ten days ago: what came meanwhile is taken, however long ago that is.
+    let noted = assistant.notes().all()["first-start"].clone();
+    let (mailbox, day) = noted.split_once(' ').unwrap();
+    let day = day.parse::<NaiveDate>().unwrap() - Days::new(10);
+    assistant.notes().write("first-start", &format!("{mailbox} {day}")).await.unwrap();
+    let meanwhile = fake.push_earlier(2, note(ANN, "2@friend.test", "meanwhile"));
+    let ancient = fake.push_earlier(30, note(ANN, "ancient@friend.test", "long ago"));
+    fake.renumber();
+    let running = Running::of(channel(&fake, &json!({})), Arc::clone(&assistant));
+    assert!(assistant.message(2).await.unwrap().content.ends_with("years ago"));
+    assert!(assistant.message(3).await.unwrap().content.ends_with("meanwhile"));
+    fake.wait_for_flag(meanwhile + 1000, r"\Seen").await.unwrap();
+    running.stop().await;
+    let flags = |uid| fake.mails().into_iter().find(|mail| mail.uid == uid + 1000).unwrap().flags;
+    assert!(flags(ancient).is_empty() && !flags(old).is_empty());
+    // Another mailbox has a first start of its own, and the key says how far back that looks.
+    fake.push_earlier(4, note(ANN, "4@friend.test", "four days ago"));
+    let running =
+        Running::of(channel(&fake, &json!({"imapMailbox": "inbox", "firstLookDays": 5})), Arc::clone(&assistant));
+    assert!(assistant.message(4).await.unwrap().content.ends_with("four days ago"));
+    running.stop().await;
+    assert_eq!(fake.violations(), Vec::<String>::new());
 }
 
 #[tokio::test]

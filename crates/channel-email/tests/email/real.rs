@@ -36,6 +36,9 @@ struct Places {
     smtp: u16,
     smtps: u16,
     password: String,
+    token_url: String,
+    client_id: String,
+    refresh_token: String,
     ca_file: PathBuf,
 }
 
@@ -167,6 +170,31 @@ async fn a_conversation_encrypted_from_its_beginning_that_is_tidied_away() {
     converse(&servers, &keys).await;
     assert!(servers.mails(BOT, "Done").await[0].1.contains("What is 6 * 7?"));
     assert!(servers.mails(BOT, "INBOX").await[0].1.contains("I am the boss"));
+}
+
+#[tokio::test]
+async fn a_conversation_of_somebody_who_has_no_password() {
+    let Some(servers) = servers().await else { return };
+    let at = &servers.at;
+    let keys = json!({
+        "auth": "oauth2", "imapPassword": null, "smtpPassword": null, "oauthTokenUrl": at.token_url,
+        "oauthClientId": at.client_id, "oauthRefreshToken": at.refresh_token,
+    });
+    // Each token that the provider gives ends the one before it.
+    let other = servers.channel(&keys).probe().unwrap().probe().await.unwrap();
+    assert_eq!(other, BOT);
+    converse(&servers, &keys).await;
+    let channel = servers.channel(&keys);
+    let probe = channel.probe().unwrap();
+    probe.probe().await.unwrap();
+    servers.channel(&keys).probe().unwrap().probe().await.unwrap();
+    assert_eq!(probe.probe().await.unwrap(), BOT, "the token that had ended was replaced");
+    servers.channel(&keys).probe().unwrap().probe().await.unwrap();
+    channel.send(&news(ANN, "one more")).await.unwrap();
+    let mut wrong = keys;
+    wrong["oauthRefreshToken"] = json!("another one");
+    let error = servers.channel(&wrong).probe().unwrap().probe().await.unwrap_err();
+    assert!(matches!(error, ChannelError::Auth(_)), "{error}");
 }
 
 #[tokio::test]

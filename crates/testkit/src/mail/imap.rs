@@ -4,12 +4,14 @@ use std::fmt::Write as _;
 use std::future;
 use std::io;
 
+use chrono::NaiveDate;
 use tokio::io::{AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 use super::state::{MailFault, State, StoredMail};
-use super::{USER, line, line_into, reached};
+use super::tokens::Provider;
+use super::{USER, line, line_into};
 use crate::sync::Watched;
 
 /// One connection.
@@ -29,6 +31,7 @@ enum Next {
     GoOn(String),
     End(String),
     Idle,
+    Authenticate,
 }
 
 pub(super) async fn serve(stream: TcpStream, state: Watched<State>) -> io::Result<()> {
@@ -36,7 +39,12 @@ pub(super) async fn serve(stream: TcpStream, state: Watched<State>) -> io::Resul
     let has_idle = state.read(|state| state.has_idle);
     let reader = BufReader::new(reader);
     let mut connection = Connection { reader, writer, state, has_idle, is_in: false, is_selected: false, told: 0 };
-    connection.say("* OK ready\r\n").await?;
+    match connection.state.change(|state| state.begin("GREETING")) {
+        None => connection.say("* OK ready\r\n").await?,
+        Some(MailFault::Answer(text)) => return connection.say(&text).await,
+        Some(MailFault::Stall) => future::pending().await,
+        Some(MailFault::Cut | MailFault::CutAfterEffect) => return Ok(()),
+    }
     while let Some(command) = line(&mut connection.reader).await? {
         if !connection.obey(&command).await? {
             break;
@@ -47,7 +55,7 @@ pub(super) async fn serve(stream: TcpStream, state: Watched<State>) -> io::Resul
 
 impl Connection {
     async fn say(&mut self, text: &str) -> io::Result<()> {
-        reached(&self.state, |state| !state.is_stalled).await;
+        self.state.reached(|state| !state.is_stalled).await;
         self.writer.write_all(text.as_bytes()).await
     }
 
@@ -61,7 +69,7 @@ impl Connection {
             whole = format!("UID {verb}");
             (name, rest) = (whole.as_str(), arguments);
         }
-        reached(&self.state, |state| !state.is_stalled).await;
+        self.state.reached(|state| !state.is_stalled).await;
         let fault = self.state.change(|state| state.begin(name));
         match &fault {
             Some(MailFault::Stall) => future::pending().await,
@@ -80,6 +88,7 @@ impl Connection {
             Next::GoOn(text) => self.say(&text).await.map(|()| true),
             Next::End(text) => self.say(&text).await.map(|()| false),
             Next::Idle => self.idle(tag).await,
+            Next::Authenticate => self.authenticate(tag).await,
         }
     }
 
@@ -91,7 +100,7 @@ impl Connection {
         match name {
             "CAPABILITY" => {
                 let idle = if self.has_idle { " IDLE" } else { "" };
-                Next::GoOn(format!("* CAPABILITY IMAP4rev1 ID UIDPLUS{idle}\r\n{tag} OK done\r\n"))
+                Next::GoOn(format!("* CAPABILITY IMAP4rev1 ID UIDPLUS AUTH=XOAUTH2{idle}\r\n{tag} OK done\r\n"))
             }
             "ID" => Next::GoOn(format!("* ID NIL\r\n{tag} OK done\r\n")),
             "LOGIN" => {
@@ -100,6 +109,7 @@ impl Connection {
                 let no = "NO [AUTHENTICATIONFAILED] Authentication failed.";
                 Next::GoOn(format!("{tag} {}\r\n", if self.is_in { "OK Logged in." } else { no }))
             }
+            "AUTHENTICATE" if rest == "XOAUTH2" => Next::Authenticate,
             "SELECT" | "EXAMINE" if self.is_in => self.select(tag, rest),
             "NOOP" if self.is_in => Next::GoOn(format!("{}{tag} OK done\r\n", self.news())),
             "LOGOUT" => Next::End(format!("* BYE\r\n{tag} OK done\r\n")),
@@ -109,6 +119,24 @@ impl Connection {
             "STARTTLS" => Next::GoOn(format!("{tag} NO not here\r\n")),
             _ => self.refuse(tag, name, "not known, or not now"),
         }
+    }
+
+    /// Takes an access token. A refusal comes after its reasons, which are to be acknowledged.
+    async fn authenticate(&mut self, tag: &str) -> io::Result<bool> {
+        self.say("+ \r\n").await?;
+        let Some(shown) = line(&mut self.reader).await? else { return Ok(false) };
+        self.is_in = self.state.read(|state| state.provider.lets_in(&shown));
+        if self.is_in {
+            self.say(&format!("{tag} OK Logged in.\r\n")).await?;
+            return Ok(true);
+        }
+        self.say(&format!("+ {}\r\n", Provider::reasons())).await?;
+        let Some(empty) = line(&mut self.reader).await? else { return Ok(false) };
+        if !empty.is_empty() {
+            self.state.change(|state| state.violations.push(format!("AUTHENTICATE: {empty}")));
+        }
+        self.say(&format!("{tag} NO [AUTHENTICATIONFAILED] Invalid credentials\r\n")).await?;
+        Ok(true)
     }
 
     fn refuse(&self, tag: &str, name: &str, why: &str) -> Next {
@@ -127,7 +155,7 @@ impl Connection {
     }
 
     fn select(&mut self, tag: &str, mailbox: &str) -> Next {
-        if words(mailbox) != ["INBOX"] {
+        if !matches!(words(mailbox).as_slice(), [name] if name.eq_ignore_ascii_case("INBOX")) {
             return Next::GoOn(format!("{tag} NO [NONEXISTENT] Mailbox doesn't exist\r\n"));
         }
         self.is_selected = true;
@@ -142,14 +170,10 @@ impl Connection {
     }
 
     fn search(&mut self, tag: &str, query: &str) -> Next {
-        let words: Vec<&str> = query.split(' ').collect();
-        let without: Option<Vec<&str>> = match words.as_slice() {
-            ["UNSEEN", "UNDELETED"] => Some(vec![r"\Seen", r"\Deleted"]),
-            ["UNSEEN", "UNDELETED", "UNKEYWORD", keyword] => Some(vec![r"\Seen", r"\Deleted", keyword]),
-            _ => None,
+        let Some((without, since)) = wanted(query) else { return self.refuse(tag, "UID SEARCH", query) };
+        let fits = |mail: &&StoredMail| {
+            since.is_none_or(|since| mail.arrived >= since) && !without.iter().any(|flag| mail.flags.contains(*flag))
         };
-        let Some(without) = without else { return self.refuse(tag, "UID SEARCH", query) };
-        let fits = |mail: &&StoredMail| !without.iter().any(|flag| mail.flags.contains(*flag));
         let found = self.state.read(|state| {
             let uids = state.mails.iter().filter(fits).map(|mail| format!(" {}", mail.uid));
             uids.collect::<String>()
@@ -198,7 +222,7 @@ impl Connection {
         let mut nudges = self.state.read(|state| state.nudges);
         let mut begun = Vec::new();
         loop {
-            reached(&self.state, |state| !state.is_stalled).await;
+            self.state.reached(|state| !state.is_stalled).await;
             let (count, now) = self.state.read(|state| (state.mails.len(), state.nudges));
             let news = if now == nudges { self.news() } else { format!("* {count} EXISTS\r\n") };
             nudges = now;
@@ -223,6 +247,23 @@ impl Connection {
             }
         }
     }
+}
+
+/// The flags that a mail must not have, and the day since when it is there. `None` when a key is not
+/// known.
+fn wanted(query: &str) -> Option<(Vec<&str>, Option<NaiveDate>)> {
+    let (mut without, mut since) = (Vec::new(), None);
+    let mut words = query.split(' ');
+    while let Some(word) = words.next() {
+        match word {
+            "UNSEEN" => without.push(r"\Seen"),
+            "UNDELETED" => without.push(r"\Deleted"),
+            "UNKEYWORD" => without.push(words.next()?),
+            "SINCE" => since = Some(NaiveDate::parse_from_str(words.next()?, "%d-%b-%Y").ok()?),
+            _ => return None,
+        }
+    }
+    Some((without, since))
 }
 
 /// The words of a command, without their quotes.

@@ -10,7 +10,8 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 use super::state::{MailFault, SentMail, State};
-use super::{USER, line, reached};
+use super::tokens::Provider;
+use super::{USER, line};
 use crate::sync::Watched;
 
 struct Connection {
@@ -18,6 +19,8 @@ struct Connection {
     writer: OwnedWriteHalf,
     state: Watched<State>,
     is_in: bool,
+    /// Somebody was told why he is turned away, and has to acknowledge that.
+    is_refusing: bool,
     from: Option<String>,
     to: Vec<String>,
 }
@@ -25,7 +28,8 @@ struct Connection {
 pub(super) async fn serve(stream: TcpStream, state: Watched<State>) -> io::Result<()> {
     let (reader, writer) = stream.into_split();
     let reader = BufReader::new(reader);
-    let mut connection = Connection { reader, writer, state, is_in: false, from: None, to: Vec::new() };
+    let mut connection =
+        Connection { reader, writer, state, is_in: false, is_refusing: false, from: None, to: Vec::new() };
     connection.say("220 fake.test ESMTP").await?;
     while let Some(command) = line(&mut connection.reader).await? {
         if !connection.obey(&command).await? {
@@ -44,7 +48,7 @@ impl Connection {
     async fn obey(&mut self, command: &str) -> io::Result<bool> {
         let (name, rest) = command.split_once(' ').unwrap_or((command, ""));
         let name = name.to_ascii_uppercase();
-        reached(&self.state, |state| !state.is_stalled).await;
+        self.state.reached(|state| !state.is_stalled).await;
         let fault = self.state.change(|state| state.begin(&name));
         if let Some(fault) = fault {
             return self.fail(fault).await;
@@ -67,10 +71,19 @@ impl Connection {
     }
 
     fn answer(&mut self, name: &str, rest: &str) -> String {
+        if std::mem::take(&mut self.is_refusing) && name.is_empty() {
+            return "535 5.7.8 Username and Password not accepted.".to_owned();
+        }
         let address = |prefix: &str| Some(rest.strip_prefix(prefix)?.split('>').next()?.to_owned());
         match name {
-            "EHLO" => return "250-fake.test\r\n250-SMTPUTF8\r\n250 AUTH PLAIN".to_owned(),
+            "EHLO" => return "250-fake.test\r\n250-SMTPUTF8\r\n250 AUTH PLAIN XOAUTH2".to_owned(),
             "QUIT" => return "221 bye".to_owned(),
+            "AUTH" if rest.starts_with("XOAUTH2 ") => {
+                let shown = rest.trim_start_matches("XOAUTH2 ");
+                self.is_in = self.state.read(|state| state.provider.lets_in(shown));
+                self.is_refusing = !self.is_in;
+                return if self.is_in { "235 welcome".to_owned() } else { format!("334 {}", Provider::reasons()) };
+            }
             "AUTH" => {
                 let password = self.state.read(|state| state.password.clone());
                 let expected = STANDARD.encode(format!("\0{USER}\0{password}"));

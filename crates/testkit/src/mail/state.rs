@@ -1,6 +1,12 @@
 //! What both servers know.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
+
+use crate::calls::Calls;
+
+use chrono::{Days, NaiveDate, Utc};
+
+use super::tokens::Provider;
 
 /// A mail in the mailbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,6 +15,8 @@ pub struct StoredMail {
     pub uid: u32,
     /// As it arrived.
     pub raw: Vec<u8>,
+    /// The day on which it arrived.
+    pub arrived: NaiveDate,
     /// `\Seen` and the like.
     pub flags: BTreeSet<String>,
     /// Where it was copied to.
@@ -53,6 +61,7 @@ pub enum MailFault {
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) password: String,
+    pub(super) provider: Provider,
     pub(super) has_idle: bool,
     pub(super) keeps_keywords: bool,
     pub(super) uid_validity: u32,
@@ -67,15 +76,15 @@ pub(super) struct State {
     pub(super) nudges: u64,
     pub(super) mails: Vec<StoredMail>,
     pub(super) sent: Vec<SentMail>,
-    pub(super) commands: Vec<String>,
+    pub(super) commands: Calls<String, MailFault>,
     pub(super) violations: Vec<String>,
-    pub(super) faults: VecDeque<(String, MailFault)>,
 }
 
 impl Default for State {
     fn default() -> Self {
         Self {
             password: super::PASSWORD.to_owned(),
+            provider: Provider::default(),
             has_idle: true,
             keeps_keywords: true,
             uid_validity: 1,
@@ -87,18 +96,22 @@ impl Default for State {
             nudges: 0,
             mails: Vec::new(),
             sent: Vec::new(),
-            commands: Vec::new(),
+            commands: Calls::default(),
             violations: Vec::new(),
-            faults: VecDeque::new(),
         }
     }
 }
 
 impl State {
     pub(super) fn push(&mut self, raw: Vec<u8>) -> u32 {
+        self.push_earlier(0, raw)
+    }
+
+    pub(super) fn push_earlier(&mut self, days: u64, raw: Vec<u8>) -> u32 {
+        let arrived = Utc::now().date_naive() - Days::new(days);
         let uid = self.next_uid;
         self.next_uid += 1;
-        self.mails.push(StoredMail { uid, raw, flags: BTreeSet::new(), copies: Vec::new() });
+        self.mails.push(StoredMail { uid, raw, arrived, flags: BTreeSet::new(), copies: Vec::new() });
         uid
     }
 
@@ -116,8 +129,6 @@ impl State {
 
     /// Notes a command and tells what goes wrong with it.
     pub(super) fn begin(&mut self, command: &str) -> Option<MailFault> {
-        self.commands.push(command.to_owned());
-        let place = self.faults.iter().position(|(name, _)| name == command)?;
-        self.faults.remove(place).map(|(_, fault)| fault)
+        self.commands.note(command.to_owned())
     }
 }

@@ -1,0 +1,244 @@
+//! Access tokens for providers that take no passwords (RFC 6749, section 6).
+//!
+//! Decision: a token is asked for when one is needed, used until shortly before it ends, and asked for
+//! anew when a server does not take it. Some providers answer with another refresh token, and the one
+//! before it is worth nothing then: it is kept among the channel's notes, together with the mark of
+//! the configured one, so that a token that is newly configured wins.
+//!
+//! What it does not do: get the first refresh token, which a person has to agree to in a browser.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use nanobot_channel::{ChannelError, Notes, Value};
+use nanobot_channel_kit::http::{self, Failure, body_within};
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::{Client, Proxy, Url};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{OnceCell, Semaphore};
+use tokio::time::Instant;
+
+use crate::error::{MailError, shortened};
+use crate::thread::fingerprint;
+use crate::tls::Trust;
+use crate::{EmailConfig, Secret};
+
+/// The note that keeps a later refresh token.
+const NOTE: &str = "refresh-token";
+/// How long before its end a token is not used any more, unless it is shorter than twice that.
+const MARGIN: Duration = Duration::from_secs(60);
+/// How long a token is used when nobody says.
+const USUAL: u64 = 3600;
+/// The longest answer that is read, in bytes.
+const LONGEST_ANSWER: u64 = 256 << 10;
+
+/// Gives out access tokens.
+pub(crate) struct Tokens {
+    config: Arc<EmailConfig>,
+    url: Url,
+    proxy: Option<Proxy>,
+    client: OnceCell<Client>,
+    /// Whoever asks for a token: two at a time would use one refresh token twice.
+    turn: Semaphore,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    access: Option<(Secret, Instant)>,
+    /// The refresh token that took the place of the configured one.
+    later: Option<Secret>,
+    /// Where that is kept. Nobody knows of it before the channel runs.
+    notes: Option<Arc<dyn Notes>>,
+}
+
+/// A token, for one login.
+#[derive(Clone, Debug)]
+pub(crate) struct AccessToken {
+    pub(crate) token: Secret,
+    /// It was given for this login, so another one would be no better.
+    is_fresh: bool,
+}
+
+/// What is written down.
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Note {
+    /// The mark of the configured token that it took the place of.
+    instead_of: String,
+    refresh_token: String,
+}
+
+/// What the provider answers.
+#[derive(Deserialize)]
+struct Answer {
+    access_token: Option<String>,
+    /// A number, for some a text.
+    #[serde(default)]
+    expires_in: Value,
+    refresh_token: Option<String>,
+    error: Option<String>,
+    #[serde(default)]
+    error_description: String,
+}
+
+impl Tokens {
+    /// For a configuration whose `auth` is `oauth2`. Asks for nothing yet.
+    pub(crate) fn new(config: &Arc<EmailConfig>, proxy: Option<Proxy>) -> Result<Self, ChannelError> {
+        Ok(Self {
+            url: config.token_url()?,
+            config: Arc::clone(config),
+            proxy,
+            client: OnceCell::new(),
+            turn: Semaphore::new(1),
+            state: Mutex::default(),
+        })
+    }
+
+    /// The channel runs, and keeps its notes here.
+    pub(crate) async fn begin(&self, notes: &Arc<dyn Notes>) -> Result<(), MailError> {
+        let noted = notes.read(NOTE).await.map_err(MailError::Notes)?;
+        let noted: Option<Note> = noted.and_then(|text| serde_json::from_str(&text).ok());
+        let noted = noted.filter(|note| note.instead_of == self.mark()).map(|note| Secret::new(note.refresh_token));
+        let unwritten = self.with(|state| {
+            state.notes = Some(Arc::clone(notes));
+            if state.later.is_none() {
+                state.later.clone_from(&noted);
+            }
+            state.later.clone().filter(|later| noted.as_ref() != Some(later))
+        });
+        if let Some(later) = unwritten {
+            self.write_down(&later).await;
+        }
+        Ok(())
+    }
+
+    /// A token that should be taken.
+    pub(crate) async fn access(&self, trust: &Trust) -> Result<AccessToken, MailError> {
+        // It is never closed.
+        let _turn = self.turn.acquire().await.ok();
+        let now = Instant::now();
+        let known = self.with(|state| state.access.clone()).filter(|(_, until)| now < *until);
+        if let Some((token, _)) = known {
+            return Ok(AccessToken { token, is_fresh: false });
+        }
+        let later = self.with(|state| state.later.clone());
+        let refresh = later.as_ref().unwrap_or(&self.config.oauth_refresh_token);
+        let limit = self.config.request_timeout();
+        let asked = tokio::time::timeout(limit, self.ask(refresh, trust)).await;
+        let doing = "getting an access token";
+        let answer = asked.map_err(|_elapsed| MailError::Slow { doing, seconds: limit.as_secs() })??;
+        let token = Secret::new(answer.access_token.unwrap_or_default());
+        let lasts = answer.expires_in.as_u64().or_else(|| answer.expires_in.as_str()?.parse().ok()).unwrap_or(USUAL);
+        let lasts = Duration::from_secs(lasts);
+        let until = now + lasts.saturating_sub(MARGIN).max(lasts / 2).min(Duration::from_secs(24 * USUAL));
+        let next = answer.refresh_token.map(Secret::new).filter(|next| !next.expose().is_empty() && next != refresh);
+        self.with(|state| {
+            state.access = Some((token.clone(), until));
+            if next.is_some() {
+                state.later.clone_from(&next);
+            }
+        });
+        if let Some(next) = next {
+            self.write_down(&next).await;
+        }
+        Ok(AccessToken { token, is_fresh: true })
+    }
+
+    /// A server did not take the token. Whether another one may do better.
+    pub(crate) fn refused(&self, refused: &AccessToken) -> bool {
+        self.with(|state| {
+            if state.access.as_ref().is_some_and(|(token, _)| *token == refused.token) {
+                state.access = None;
+            }
+        });
+        !refused.is_fresh
+    }
+
+    async fn ask(&self, refresh: &Secret, trust: &Trust) -> Result<Answer, MailError> {
+        let client = self.client.get_or_try_init(|| self.client(trust)).await?;
+        let EmailConfig { oauth_client_id, oauth_client_secret, oauth_scope, .. } = self.config.as_ref();
+        let pairs = [
+            ("grant_type", "refresh_token"),
+            ("refresh_token", refresh.expose()),
+            ("client_id", oauth_client_id.trim()),
+            ("client_secret", oauth_client_secret.expose()),
+            ("scope", oauth_scope.trim()),
+        ];
+        let mut form = self.url.clone();
+        form.set_query(None);
+        form.query_pairs_mut().extend_pairs(pairs.into_iter().filter(|(_, value)| !value.is_empty()));
+        let request = client.post(self.url.clone()).header(ACCEPT, "application/json");
+        let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+        let scrub = |text: &str| refresh.scrub(&self.config.scrub(text));
+        let failed = |error| MailError::Tokens { text: scrub(&shortened(&Failure::from(error).text)) };
+        let response = request.body(form.query().unwrap_or_default().to_owned()).send().await.map_err(failed)?;
+        let status = response.status();
+        let body = body_within(response, LONGEST_ANSWER).await.map_err(failed)?.unwrap_or_default();
+        let answer: Option<Answer> = serde_json::from_slice(&body).ok();
+        match answer {
+            Some(answer) if status.is_success() && answer.access_token.is_some() => Ok(answer),
+            Some(Answer { error: Some(code), error_description, .. }) if status.is_client_error() => {
+                Err(self.refusal(&code, &scrub(&shortened(&format!("{code}: {error_description}")))))
+            }
+            _ => Err(MailError::Tokens { text: format!("{status}, and no token") }),
+        }
+    }
+
+    /// What an error of the provider means (RFC 6749, section 5.2).
+    fn refusal(&self, code: &str, text: &str) -> MailError {
+        let (advice, is_known) = match code {
+            "temporarily_unavailable" | "server_error" | "slow_down" => {
+                return MailError::Tokens { text: text.to_owned() };
+            }
+            "invalid_grant" => {
+                let advice =
+                    "the provider does not take oauthRefreshToken (any more): get a new one and write it there";
+                // Perhaps there is a later one among the notes.
+                (advice, self.with(|state| state.notes.is_some()))
+            }
+            "invalid_client" | "unauthorized_client" => {
+                ("the provider does not know the program: look at oauthClientId and oauthClientSecret", true)
+            }
+            _ => ("the provider gives no access token: look at oauthTokenUrl, oauthClientId and oauthScope", true),
+        };
+        MailError::TokenRefused { advice, text: text.to_owned(), is_known }
+    }
+
+    async fn client(&self, trust: &Trust) -> Result<Client, MailError> {
+        let settings = rustls::ClientConfig::clone(trust.settings().await?.as_ref());
+        let client = http::client(self.proxy.as_ref()).tls_backend_preconfigured(settings).build();
+        client.map_err(|error| MailError::Tokens { text: Failure::from(error).text })
+    }
+
+    async fn write_down(&self, later: &Secret) {
+        let Some(notes) = self.with(|state| state.notes.clone()) else { return };
+        let note = Note { instead_of: self.mark(), refresh_token: later.expose().to_owned() };
+        let written = match serde_json::to_string(&note) {
+            Ok(text) => notes.write(NOTE, &text).await.map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(error) = written {
+            tracing::error!(
+                error,
+                "the new refresh token could not be kept; after a restart the provider may want a new login"
+            );
+        }
+    }
+
+    /// Tells the configured token from others.
+    fn mark(&self) -> String {
+        format!("{:032x}", fingerprint(self.config.oauth_refresh_token.expose()))
+    }
+
+    fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
+        act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tokens").field("url", &self.url.host_str()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,36 @@
+//! The two servers of a mailbox: how they are reached, whom they have to be, and how the channel logs
+//! in there.
+
+use std::sync::Arc;
+
+use nanobot_channel::ChannelError;
+use nanobot_channel_kit::http;
+
+use crate::config::LoginMethod;
+use crate::oauth::Tokens;
+use crate::route::Route;
+use crate::tls::Trust;
+use crate::{EmailConfig, Secret};
+
+/// What every connection needs.
+#[derive(Debug)]
+pub(crate) struct Servers {
+    pub(crate) config: Arc<EmailConfig>,
+    pub(crate) route: Route,
+    pub(crate) trust: Trust,
+    /// Where passwords do not do.
+    pub(crate) tokens: Option<Tokens>,
+}
+
+impl Servers {
+    /// By the configuration, and by the proxy of all clients. Opens nothing.
+    pub(crate) fn new(config: EmailConfig, shared_proxy: Option<&str>) -> Result<Self, ChannelError> {
+        let config = Arc::new(config);
+        let own = config.proxy.as_ref().map(Secret::expose);
+        let tokens = match config.auth {
+            LoginMethod::Password => None,
+            LoginMethod::Oauth2 => Some(Tokens::new(&config, http::proxy(own, shared_proxy)?)?),
+        };
+        Ok(Self { route: Route::new(own.or(shared_proxy))?, trust: Trust::new(config.ca_file.clone()), tokens, config })
+    }
+}
