@@ -1,0 +1,88 @@
+//! The provider of the mailbox, which gives access tokens for a refresh token (RFC 6749, section 6).
+
+use std::collections::BTreeSet;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::json;
+use url::form_urlencoded;
+
+use super::USER;
+use super::state::State;
+use crate::http::{Request, Response};
+use crate::sync::Watched;
+
+/// The refresh token of the mailbox, until another one takes its place.
+pub const REFRESH_TOKEN: &str = "Refresh-token-of-the-fake 0";
+/// What the program is registered as.
+pub const CLIENT_ID: &str = "client-of-the-fake";
+/// The secret of that registration.
+pub const CLIENT_SECRET: &str = "Client-secret-of-the-fake";
+
+/// What the provider knows.
+#[derive(Debug)]
+pub(super) struct Provider {
+    pub(super) refresh: Option<String>,
+    /// Whether every answer brings another refresh token.
+    pub(super) rotates: bool,
+    /// How many access tokens were given.
+    pub(super) given: usize,
+    /// Those of them that are taken.
+    pub(super) valid: BTreeSet<String>,
+}
+
+impl Default for Provider {
+    fn default() -> Self {
+        Self { refresh: Some(REFRESH_TOKEN.to_owned()), rotates: false, given: 0, valid: BTreeSet::new() }
+    }
+}
+
+impl Provider {
+    /// Whether somebody may log in who shows this, as `XOAUTH2` has it.
+    pub(super) fn lets_in(&self, shown: &str) -> bool {
+        let decoded = STANDARD.decode(shown).unwrap_or_default();
+        self.valid.iter().any(|token| format!("user={USER}\x01auth=Bearer {token}\x01\x01").as_bytes() == decoded)
+    }
+
+    /// What is said before somebody is turned away.
+    pub(super) fn reasons() -> String {
+        STANDARD.encode(json!({"status": "400", "schemes": "Bearer", "scope": "https://mail.test/"}).to_string())
+    }
+}
+
+/// Answers a request for a token.
+pub(super) fn answer(state: &Watched<State>, request: &Request) -> Response {
+    let is_form = request.header("content-type").is_some_and(|kind| kind == "application/x-www-form-urlencoded");
+    if request.method != "POST" || request.path() != "/token" || !is_form {
+        state.change(|state| state.violations.push(format!("{} {}", request.method, request.target)));
+        return Response::json(404, &json!({}));
+    }
+    let form: Vec<(String, String)> = form_urlencoded::parse(&request.body).into_owned().collect();
+    let field = |name: &str| form.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+    let refused =
+        |status, error: &str, why: &str| Response::json(status, &json!({"error": error, "error_description": why}));
+    if field("grant_type").as_deref() != Some("refresh_token") {
+        return refused(400, "unsupported_grant_type", "only refresh_token");
+    }
+    if field("client_id").as_deref() != Some(CLIENT_ID) || field("client_secret").as_deref() != Some(CLIENT_SECRET) {
+        return refused(401, "invalid_client", "The OAuth client was not found.");
+    }
+    state.change(|state| {
+        let provider = &mut state.provider;
+        if provider.refresh.is_none() || field("refresh_token") != provider.refresh {
+            return refused(400, "invalid_grant", "Token has been expired or revoked.");
+        }
+        provider.given += 1;
+        let token = format!("Access-token-of-the-fake.{}", provider.given);
+        provider.valid.insert(token.clone());
+        let mut answer = json!({"access_token": token, "expires_in": 3600, "token_type": "Bearer"});
+        if provider.rotates {
+            let next = format!("Refresh-token-of-the-fake {}", provider.given);
+            if let Some(keys) = answer.as_object_mut() {
+                keys.insert("refresh_token".to_owned(), next.as_str().into());
+            }
+            provider.refresh = Some(next);
+        }
+        Response::json(200, &answer)
+    })
+}
