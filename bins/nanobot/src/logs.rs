@@ -1,6 +1,8 @@
 //! The log: human or JSON on standard error, and a bounded file for the gateway.
 //!
 //! Decision: a filter of `RUST_LOG` replaces ours, otherwise our own crates speak and others only warn.
+//! It names targets and levels (`warn,nanobot=debug`); filters by spans and their fields would bring
+//! regular expressions into a program that needs none.
 //! One library is always silent: it logs whole answers of models that it cannot read, and what people
 //! talk about is in no log.
 
@@ -8,13 +10,12 @@ use std::io;
 use std::sync::Mutex;
 
 use nanobot_runtime::RotatingFile;
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::Directive;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// What speaks of contents.
-const SILENT: &str = "async_openai=off";
+const SILENT: &str = "async_openai";
 
 /// How much is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,16 +26,17 @@ pub(crate) enum Detail {
     Full,
 }
 
-fn filter(detail: Detail) -> EnvFilter {
-    let ours = match detail {
-        Detail::Usual => "warn,nanobot=info",
-        Detail::Full => "warn,nanobot=debug",
+fn filter(detail: Detail) -> Targets {
+    let said = std::env::var("RUST_LOG").ok().filter(|said| !said.trim().is_empty());
+    let said = said.and_then(|said| said.parse::<Targets>().ok());
+    let ours = || {
+        let level = match detail {
+            Detail::Usual => LevelFilter::INFO,
+            Detail::Full => LevelFilter::DEBUG,
+        };
+        Targets::new().with_default(LevelFilter::WARN).with_target("nanobot", level)
     };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(ours));
-    match SILENT.parse::<Directive>() {
-        Ok(silent) => filter.add_directive(silent),
-        Err(_) => filter,
-    }
+    said.unwrap_or_else(ours).with_target(SILENT, LevelFilter::OFF)
 }
 
 /// Logs to standard error for the rest of the process.

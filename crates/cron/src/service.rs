@@ -5,26 +5,35 @@
 //! name is made of the job and the time, is given to the bus. What is running without a message is
 //! given to the bus again, which takes a name once. A run is over when its turn is, and that of
 //! every subagent it started.
+//!
+//! Nobody looks for nothing: the service sleeps until a job is due, somebody changes the file, or a
+//! message of a job is dealt with.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use nanobot_bus::{Bus, BusError, Claims};
-use nanobot_types::{InboundMessage, JobId, MessageId, Origin, SessionKey};
+use nanobot_bus::{Bus, BusError, Claims, EventFeed};
+use nanobot_types::{Event, InboundMessage, JobId, MessageId, Origin, SessionKey};
+use nanobot_watch::FileWatch;
 use serde::{Deserialize, Serialize};
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
 use crate::job::{Catchup, Job, Jobs, Overlap, RunRecord, RunStatus};
 use crate::plan::begin_due;
+use crate::store::Stamp;
 use crate::zone::Tz;
 use crate::{CronError, JobStore};
 
-/// How long a change of the file may go unnoticed.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// How long the end of a run may.
-const LOOK_WHILE_RUNNING: Duration = Duration::from_millis(500);
+/// How long it may go unnoticed that the clock was set, or that the computer slept.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// How long the end of a run that nobody told of. What failed is tried again after as long.
+const LOOK_WHILE_RUNNING: Duration = Duration::from_secs(5);
+/// What sessions of jobs are called.
+const SESSIONS: &str = "cron:";
 
 /// `cron`, as far as it says how jobs run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,6 +94,8 @@ pub struct CronParts {
 #[derive(Debug)]
 pub struct CronService {
     parts: CronParts,
+    /// The file as it was left.
+    seen: Option<Stamp>,
     /// How the file was when nothing was left to do, and until when that holds.
     idle: Option<Idle>,
     /// When the next job is due, in milliseconds since 1970, as the file said last.
@@ -93,7 +104,7 @@ pub struct CronService {
 
 #[derive(Debug)]
 struct Idle {
-    stamp: Option<(SystemTime, u64)>,
+    stamp: Option<Stamp>,
     since: DateTime<Utc>,
     until: Option<i64>,
 }
@@ -102,11 +113,14 @@ impl CronService {
     /// A service that did nothing yet.
     #[must_use]
     pub fn new(parts: CronParts) -> Self {
-        Self { parts, idle: None, next_due: None }
+        Self { parts, seen: None, idle: None, next_due: None }
     }
 
-    /// Fires jobs until it is told to end. A fault is logged, and tried again.
-    pub async fn run(mut self, end: CancellationToken) {
+    /// Fires jobs until it is told to end. A fault is logged, and tried again. `watch` tells of
+    /// changes of the file, `events` of messages that are dealt with.
+    pub async fn run(mut self, watch: FileWatch, events: EventFeed, end: CancellationToken) {
+        let mut changes = watch.follow(self.parts.store.path());
+        let mut events = events.subscribe();
         let mut failing = false;
         while !end.is_cancelled() {
             let outcome = self.tick().await;
@@ -116,10 +130,23 @@ impl CronService {
                 tracing::error!(error = error as &dyn std::error::Error, "jobs cannot be looked at");
             }
             failing = outcome.is_err();
-            let pause = self.pause();
+            let is_changed = async {
+                // What was done here is told, too.
+                while self.parts.store.stamp() == self.seen {
+                    changes.changed().await;
+                }
+            };
+            let is_due = async {
+                match self.pause() {
+                    Some(pause) => tokio::time::sleep(pause).await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 () = end.cancelled() => {}
-                () = tokio::time::sleep(pause) => {}
+                () = is_changed => {}
+                () = is_due => {}
+                () = run_ended(&mut events) => {}
             }
         }
     }
@@ -138,11 +165,11 @@ impl CronService {
         if self.idle.as_ref().is_some_and(is_idle) {
             return Ok(());
         }
-        (self.idle, self.next_due) = (None, None);
+        (self.seen, self.idle, self.next_due) = (stamp, None, None);
         let ended = self.ended(blocking(&store, JobStore::read).await?).await;
         let (settings, zone) = (self.parts.settings, self.parts.zone);
-        let (begun, jobs) = blocking(&store, move |store| {
-            store.edit(|jobs| {
+        let ((begun, jobs), stamp) = blocking(&store, move |store| {
+            store.edit_and_stamp(|jobs| {
                 ended.into_iter().for_each(|end| finish(jobs, end, now));
                 let old = unpublished(jobs);
                 begin_due(jobs, now, settings, zone);
@@ -153,22 +180,25 @@ impl CronService {
             })
         })
         .await?;
+        self.seen = stamp;
         // What is due and was not begun now waits for something else than time.
         let is_ahead = |due: &i64| *due > now.timestamp_millis();
         let dues = jobs.iter().filter(|job| job.enabled).filter_map(|job| job.state.next_run_at_ms);
         self.next_due = dues.filter(is_ahead).min();
         if begun.is_empty() && jobs.iter().all(|job| job.state.running.is_empty()) {
-            self.idle = Some(Idle { stamp: store.stamp(), since: now, until: self.next_due });
+            self.idle = Some(Idle { stamp, since: now, until: self.next_due });
         }
         self.publish(begun, now).await
     }
 
-    /// How long nothing needs to be looked at.
-    fn pause(&self) -> Duration {
-        let longest = if self.idle.is_some() { LOOK_EVERY } else { LOOK_WHILE_RUNNING };
-        let Some(due) = self.next_due else { return longest };
-        let left = due.saturating_sub(self.parts.clock.now().timestamp_millis());
-        Duration::from_millis(u64::try_from(left).unwrap_or(0)).min(longest)
+    /// How long nothing needs to be looked at; `None` where only somebody else's doing changes that.
+    fn pause(&self) -> Option<Duration> {
+        let left = self.next_due.map(|due| {
+            let left = due.saturating_sub(self.parts.clock.now().timestamp_millis());
+            Duration::from_millis(u64::try_from(left).unwrap_or(0)).min(LONGEST_PAUSE)
+        });
+        let is_idle = self.idle.is_some();
+        left.into_iter().chain((!is_idle).then_some(LOOK_WHILE_RUNNING)).min()
     }
 
     async fn ended(&self, jobs: Jobs) -> Vec<Ended> {
@@ -219,6 +249,19 @@ impl CronService {
         self.parts.bus.publish_inbound(message).await?;
         tracing::info!(job = %job.id, at, "a job runs");
         Ok(name)
+    }
+}
+
+/// Returns when a run may be over.
+async fn run_ended(events: &mut broadcast::Receiver<Event>) {
+    loop {
+        match events.recv().await {
+            Ok(Event::MessageSettled { session }) if session.as_str().starts_with(SESSIONS) => return,
+            Ok(_) => {}
+            // Whatever was lost, that may have been among it.
+            Err(RecvError::Lagged(_)) => return,
+            Err(RecvError::Closed) => std::future::pending().await,
+        }
     }
 }
 
@@ -276,7 +319,7 @@ fn finish(jobs: &mut Jobs, end: Ended, now: DateTime<Utc>) {
 
 /// The session of a job.
 fn session_of(job: &JobId) -> SessionKey {
-    SessionKey::from(format!("cron:{job}"))
+    SessionKey::from(format!("{SESSIONS}{job}"))
 }
 
 fn message_of(job: &Job, at: i64, now: DateTime<Utc>) -> InboundMessage {

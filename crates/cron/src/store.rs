@@ -49,6 +49,9 @@ pub enum CronError {
     },
 }
 
+/// When the file was last changed, and how long it is.
+pub(crate) type Stamp = (SystemTime, u64);
+
 /// Reads and changes the file. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct JobStore {
@@ -67,8 +70,8 @@ impl JobStore {
         &self.path
     }
 
-    /// When the file was last changed, and how long it is.
-    pub(crate) fn stamp(&self) -> Option<(SystemTime, u64)> {
+    /// What the file is told by.
+    pub(crate) fn stamp(&self) -> Option<Stamp> {
         let metadata = std::fs::metadata(&self.path).ok()?;
         Some((metadata.modified().ok()?, metadata.len()))
     }
@@ -90,6 +93,14 @@ impl JobStore {
     /// # Errors
     /// As [`JobStore::read`]; nothing is changed then.
     pub fn edit<T>(&self, change: impl FnOnce(&mut Jobs) -> T) -> Result<T, CronError> {
+        Ok(self.edit_and_stamp(change)?.0)
+    }
+
+    /// The same, and what the file is told by before anybody else can change it.
+    pub(crate) fn edit_and_stamp<T>(
+        &self,
+        change: impl FnOnce(&mut Jobs) -> T,
+    ) -> Result<(T, Option<Stamp>), CronError> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         NewFolders::default().ensure(&LocalDisk, folder).map_err(|source| self.failed(source))?;
         let guard = LocalDisk.open(&self.beside("lock"), Access::Append).map_err(|source| self.failed(source))?;
@@ -100,7 +111,7 @@ impl JobStore {
         if jobs != before {
             self.write(&jobs).map_err(|source| self.failed(source))?;
         }
-        Ok(told)
+        Ok((told, self.stamp()))
     }
 
     fn write(&self, jobs: &Jobs) -> io::Result<()> {

@@ -9,6 +9,7 @@ use nanobot_config::Config;
 use nanobot_provider::ProviderRouter;
 use nanobot_session::SessionStore;
 use nanobot_state::SqliteBus;
+use nanobot_watch::FileWatch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -33,6 +34,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) bus: &'a SqliteBus,
     pub(crate) agent: &'a Arc<Agent>,
     pub(crate) health: &'a Health,
+    pub(crate) watch: &'a FileWatch,
     /// Fires when nothing new is begun.
     pub(crate) cancel: &'a CancellationToken,
     /// Fires when everything ends.
@@ -58,7 +60,7 @@ impl Background {
 
     /// Begins all of it.
     pub(crate) fn start(self, tasks: &TaskTracker, surroundings: &Surroundings<'_>) {
-        let Surroundings { bus, agent, health, cancel, end } = *surroundings;
+        let Surroundings { bus, agent, health, watch, cancel, end } = *surroundings;
         let ledger: Arc<dyn Ledger> = Arc::new(bus.clone());
         let shared: Arc<dyn Bus> = Arc::new(bus.clone());
         tasks.spawn(self.keeper.run(end.clone()));
@@ -69,7 +71,7 @@ impl Background {
         tasks.spawn(heartbeat.run(cancel.clone()));
         let runs = JobRuns { agent: agent.clone(), sessions: self.sessions, ledger };
         if let Some(service) = self.scheduling.service(shared, Arc::new(bus.clone()), Arc::new(runs)) {
-            tasks.spawn(service.run(cancel.clone()));
+            tasks.spawn(service.run(watch.clone(), agent.events().clone(), cancel.clone()));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Jobs, as the configuration has them, and what becomes of their runs.
 //!
-//! Decision: every command changes the file of jobs itself, under its lock; the gateway looks at the
-//! file, so nobody needs to be asked. Only a gateway fires.
+//! Decision: every command changes the file of jobs itself, under its lock; the system tells the
+//! gateway of that, so nobody needs to be asked. Only a gateway fires.
 
 use std::sync::Arc;
 

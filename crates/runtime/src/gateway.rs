@@ -12,6 +12,7 @@ use nanobot_config::Config;
 use nanobot_control::{About, ControlParts, ControlServer, Ending, RunningControl};
 use nanobot_server::{HealthServer, ServerConfig};
 use nanobot_state::{HomeLock, SqliteBus, StateDb};
+use nanobot_watch::FileWatch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -197,11 +198,13 @@ impl Gateway {
         if let Some(control) = control {
             tasks.spawn(control.run(end.clone()));
         }
+        let watch = FileWatch::new();
         let judge = Some(self.background.judge());
         let surroundings = Surroundings {
             bus: &self.bus,
             agent: &self.assistant.agent,
             health: &health.channels,
+            watch: &watch,
             cancel: &cancel,
             end: &end,
         };
@@ -223,7 +226,7 @@ impl Gateway {
             }
             manager.close_intake();
         };
-        let following = cancel.run_until_cancelled(self.following.run(&manager));
+        let following = cancel.run_until_cancelled(self.following.run(&manager, &watch));
         let (outcome, (), _) = tokio::join!(end_with(turns.run(cancel.clone()), &cancel), close_intake, following);
         if !manager.flush(FLUSH_GRACE).await {
             tracing::warn!("some replies were not sent; they are kept for the next start");

@@ -8,12 +8,11 @@
 use std::io;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 
 use crate::sync::lock;
-
-const FILTER: &str = "debug,nanobot=trace";
 
 /// What was logged since the first call of [`Log::capture`].
 #[derive(Clone, Debug, Default)]
@@ -28,11 +27,9 @@ impl Log {
         static CAPTURED: OnceLock<Option<Log>> = OnceLock::new();
         let captured = CAPTURED.get_or_init(|| {
             let log = Self::default();
-            let subscriber = tracing_subscriber::fmt()
-                .with_env_filter(EnvFilter::new(FILTER))
-                .with_ansi(false)
-                .with_writer(log.clone())
-                .finish();
+            let shown = Targets::new().with_default(LevelFilter::DEBUG).with_target("nanobot", LevelFilter::TRACE);
+            let layer = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(log.clone());
+            let subscriber = tracing_subscriber::registry().with(layer.with_filter(shown));
             tracing::subscriber::set_global_default(subscriber).is_ok().then_some(log)
         });
         captured.clone().ok_or_else(|| {

@@ -11,7 +11,7 @@ pub enum ToolsError {
         pattern: String,
         /// What is wrong with it.
         #[source]
-        source: regex::Error,
+        source: regex_lite::Error,
     },
     /// An entry of `ssrfWhitelist` is not a network.
     #[error("tools.ssrfWhitelist: '{network}' is not a network such as 192.168.1.0/24")]

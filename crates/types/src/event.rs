@@ -44,4 +44,9 @@ pub enum Event {
         /// The turn.
         trace: TraceId,
     },
+    /// A message of a session is dealt with: what was said is in the ledger, and it is settled there.
+    MessageSettled {
+        /// The session.
+        session: SessionKey,
+    },
 }

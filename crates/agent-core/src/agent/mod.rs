@@ -209,6 +209,12 @@ impl Agent {
         &self.sessions
     }
 
+    /// What observers of it are told by.
+    #[must_use]
+    pub fn events(&self) -> &EventFeed {
+        &self.events
+    }
+
     /// The block that tells the model where and when a message was sent.
     #[must_use]
     pub fn runtime_block(&self, at: &Timestamp, channel: &ChannelName, chat: &ChatId) -> String {

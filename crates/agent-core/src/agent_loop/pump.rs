@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use futures_util::FutureExt as _;
 use nanobot_bus::{Bus, BusError, Delivery, Ledger, Settle};
-use nanobot_types::{InboundMessage, OutboundKey, OutboundKind, OutboundMessage, SessionKey, TraceId};
+use nanobot_types::{Event, InboundMessage, OutboundKey, OutboundKind, OutboundMessage, SessionKey, TraceId};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -285,6 +285,7 @@ impl Shared {
         let kind = OutboundKind::TurnEnd { unfinished: u32::try_from(left).unwrap_or(u32::MAX) };
         let key = OutboundKey { turn: turn_of(message), position: NOTICE_POSITION };
         self.bus.offer(OutboundMessage::in_reply_to(message, key, kind, String::new()));
+        self.agent.events().send(Event::MessageSettled { session: session.clone() });
     }
 
     /// Tells a chat something that may be lost.

@@ -1,14 +1,16 @@
 //! A service that runs: when it looks, on the virtual clock.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
-use nanobot_bus::{Bus as _, MemoryBus};
+use nanobot_bus::{Bus as _, EventFeed, MemoryBus};
 use nanobot_cron::{Clock, CronParts, CronService, CronSettings, Job, JobStore, Overlap, Payload, Runs, Tz, When};
-use nanobot_types::{MessageId, SessionKey};
+use nanobot_types::{Event, MessageId, SessionKey};
+use nanobot_watch::FileWatch;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -36,24 +38,34 @@ impl Clock for VirtualClock {
     }
 }
 
-/// No run ever ends. Counts how often somebody asks.
+/// No run ends before all are told to. Counts how often somebody asks.
 #[derive(Debug, Default)]
-struct Endless(AtomicUsize);
+struct Endless {
+    asked: AtomicUsize,
+    are_over: AtomicBool,
+    /// Somebody heard that a run is over.
+    heard: Notify,
+}
 
 #[async_trait]
 impl Runs for Endless {
     async fn ended(&self, _session: &SessionKey, _message: &MessageId) -> Option<Result<(), String>> {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        None
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        let is_over = self.are_over.load(Ordering::Relaxed);
+        if is_over {
+            self.heard.notify_one();
+        }
+        is_over.then_some(Ok(()))
     }
 }
 
-/// A service that runs over jobs whose runs never end.
+/// A service that runs over jobs whose runs do not end by themselves.
 struct Stage {
     home: tempfile::TempDir,
     clock: VirtualClock,
     bus: MemoryBus,
     runs: Arc<Endless>,
+    events: EventFeed,
     end: CancellationToken,
     tasks: TaskTracker,
 }
@@ -65,6 +77,7 @@ impl Stage {
             clock: VirtualClock::new(),
             bus: MemoryBus::new(),
             runs: Arc::default(),
+            events: EventFeed::new(),
             end: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }
@@ -81,6 +94,10 @@ impl Stage {
     }
 
     fn start(&self, settings: CronSettings) {
+        self.start_with(settings, FileWatch::new());
+    }
+
+    fn start_with(&self, settings: CronSettings, watch: FileWatch) {
         let service = CronService::new(CronParts {
             store: self.store(),
             bus: Arc::new(self.bus.clone()),
@@ -90,7 +107,7 @@ impl Stage {
             settings,
             zone: Tz::UTC,
         });
-        self.tasks.spawn(service.run(self.end.clone()));
+        self.tasks.spawn(service.run(watch, self.events.clone(), self.end.clone()));
     }
 
     async fn stop(self) {
@@ -131,10 +148,46 @@ async fn what_waits_for_a_run_to_end_makes_nobody_look_more_often() {
     stage.start(CronSettings { overlap: Overlap::Skip, ..CronSettings::default() });
     let mut inbound = stage.bus.inbound().await.unwrap();
     let run = inbound.next().await.unwrap();
-    let before = stage.runs.0.load(Ordering::Relaxed);
+    let before = stage.runs.asked.load(Ordering::Relaxed);
     tokio::time::sleep(Duration::from_mins(1)).await;
-    let looks = stage.runs.0.load(Ordering::Relaxed) - before;
+    let looks = stage.runs.asked.load(Ordering::Relaxed) - before;
     assert!(looks <= 4 * 60, "{looks} looks in a minute");
     drop((run, inbound));
+    stage.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_over_is_noticed_when_its_message_is_dealt_with() {
+    let stage = Stage::new();
+    stage.add(When::at(stage.clock.after(1)));
+    stage.start(CronSettings::default());
+    let mut inbound = stage.bus.inbound().await.unwrap();
+    let run = inbound.next().await.unwrap();
+    stage.runs.are_over.store(true, Ordering::Relaxed);
+    let over = Instant::now();
+    for session in ["telegram:7".into(), run.message.session_key()] {
+        stage.events.send(Event::MessageSettled { session });
+    }
+    stage.runs.heard.notified().await;
+    assert!(over.elapsed() < Duration::from_secs(1), "{:?}", over.elapsed());
+    drop((run, inbound));
+    stage.stop().await;
+}
+
+#[tokio::test]
+async fn a_job_that_another_program_adds_is_seen_without_looking() {
+    let stage = Stage::new();
+    let never = Duration::from_secs(24 * 60 * 60);
+    stage.add(When::at(stage.clock.after(1)));
+    stage.start_with(CronSettings::default(), FileWatch::looking_every(never));
+    let mut inbound = stage.bus.inbound().await.unwrap();
+    let first = inbound.next().await.unwrap();
+    stage.runs.are_over.store(true, Ordering::Relaxed);
+    stage.events.send(Event::MessageSettled { session: first.message.session_key() });
+    stage.runs.heard.notified().await;
+    // Nothing is left to do, so nobody looks any more.
+    stage.add(When::at(stage.clock.now() + TimeDelta::milliseconds(1)));
+    let second = tokio::time::timeout(Duration::from_secs(60), inbound.next()).await.unwrap().unwrap();
+    drop((first, second, inbound));
     stage.stop().await;
 }

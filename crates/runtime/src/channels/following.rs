@@ -1,7 +1,7 @@
 //! Follows the configuration file while the gateway runs, as far as channels go.
 //!
-//! Decision: the file's stamp is looked at, because that works on every file system, and nothing is
-//! read unless it changed. A file that is still being written, is empty, or cannot be used changes
+//! Decision: the system tells when the file may have changed; then its stamp is looked at, and nothing
+//! is read unless that changed. A file that is still being written, is empty, or cannot be used changes
 //! nothing: what runs goes on as it is. Everything but channels is read at the next start.
 
 use std::path::{Path, PathBuf};
@@ -10,17 +10,16 @@ use std::time::{Duration, SystemTime};
 use nanobot_channel::ChannelName;
 use nanobot_channels::{ChannelManager, ManagedChannel};
 use nanobot_config::{Config, ConfigError, Loader};
+use nanobot_watch::FileWatch;
 
 use super::{Channels, Made, Wanted, make_all, wanted};
 
-/// How often the file is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(400);
 /// How long it has to stay the same before it is read.
 const SETTLED: Duration = Duration::from_millis(100);
 
 /// What tells that a file changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
+pub(super) struct Stamp {
     modified: Option<SystemTime>,
     length: u64,
 }
@@ -59,24 +58,29 @@ impl Following {
     }
 
     /// Follows it without end.
-    pub(crate) async fn run(mut self, manager: &ChannelManager) {
+    pub(crate) async fn run(mut self, manager: &ChannelManager, watch: &FileWatch) {
+        let mut changes = watch.follow(&self.file);
         loop {
-            tokio::time::sleep(LOOK_EVERY).await;
-            if stamp(&self.file) == self.stamp {
-                continue;
-            }
-            let seen = settled(&self.file).await;
-            // A file that is gone, or about to be written, says nothing.
-            if seen.is_none_or(|stamp| stamp.length == 0) {
-                continue;
-            }
-            self.stamp = seen;
-            match self.read() {
-                Ok(wanted) => self.follow(wanted, manager).await,
-                Err(error) => {
-                    let error = &error as &dyn std::error::Error;
-                    tracing::warn!(error, "the changed configuration cannot be used; channels go on as they are");
-                }
+            self.look(manager).await;
+            changes.changed().await;
+        }
+    }
+
+    async fn look(&mut self, manager: &ChannelManager) {
+        if stamp(&self.file) == self.stamp {
+            return;
+        }
+        let seen = settled(&self.file).await;
+        // A file that is gone, or about to be written, says nothing.
+        if seen.is_none_or(|stamp| stamp.length == 0) {
+            return;
+        }
+        self.stamp = seen;
+        match self.read() {
+            Ok(wanted) => self.follow(wanted, manager).await,
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(error, "the changed configuration cannot be used; channels go on as they are");
             }
         }
     }
@@ -145,7 +149,7 @@ async fn settled(file: &Path) -> Option<Stamp> {
     }
 }
 
-fn stamp(file: &Path) -> Option<Stamp> {
+pub(super) fn stamp(file: &Path) -> Option<Stamp> {
     let metadata = std::fs::metadata(file).ok()?;
     Some(Stamp { modified: metadata.modified().ok(), length: metadata.len() })
 }

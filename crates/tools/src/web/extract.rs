@@ -1,7 +1,7 @@
 //! What a body says, as text for a model.
 
 use dom_smoothie::{Config, Readability, TextMode};
-use regex::Regex;
+use regex_lite::Regex;
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::LazyLock;

@@ -1,8 +1,11 @@
 //! Patterns over one command with its arguments: the built-in ones, and the operator's.
+//!
+//! Decision: letters without case, words and white space are those of ASCII, as programs and their
+//! options are. The tables of all others would weigh more than everything else here.
 
 use std::sync::LazyLock;
 
-use regex::{Regex, RegexBuilder};
+use regex_lite::{Regex, RegexBuilder};
 
 use super::{Argument, Refusal};
 use crate::ToolsError;
@@ -35,7 +38,7 @@ static BUILT_IN: LazyLock<Vec<(Regex, &'static str)>> = LazyLock::new(|| {
     DANGEROUS.into_iter().filter_map(compile).collect()
 });
 
-fn ignoring_case(pattern: &str) -> Result<Regex, regex::Error> {
+fn ignoring_case(pattern: &str) -> Result<Regex, regex_lite::Error> {
     RegexBuilder::new(pattern).case_insensitive(true).build()
 }
 

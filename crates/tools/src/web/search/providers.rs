@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex_lite::Regex;
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 use url::Url;
