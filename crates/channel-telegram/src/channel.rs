@@ -1,7 +1,7 @@
 //! The channel: what it is made of, and the contract.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::AtomicI32;
+use std::sync::atomic::{AtomicI32, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use crate::api::Api;
 use crate::attempts::Attempts;
 use crate::draft::Draft;
 use crate::error::CallError;
+use crate::moves::Moves;
 use crate::place::Place;
 
 /// How much visible text a message gets, in UTF-16 units; Telegram takes 4096.
@@ -42,6 +43,9 @@ pub struct TelegramChannel {
     pub(crate) offset: AtomicI32,
     pub(crate) drafts: DraftBoard<TelegramMessage>,
     pub(crate) attempts: Attempts,
+    pub(crate) moves: Moves,
+    /// How many messages cannot be stored now.
+    pub(crate) refused: AtomicUsize,
     told: Mutex<BTreeSet<i64>>,
     background: Background,
 }
@@ -61,6 +65,8 @@ impl TelegramChannel {
             offset: AtomicI32::new(0),
             drafts: DraftBoard::new(Measure::Utf16, TEXT_LIMIT),
             attempts: Attempts::default(),
+            moves: Moves::default(),
+            refused: AtomicUsize::new(0),
             told: Mutex::default(),
             background: Background::default(),
         })
@@ -99,6 +105,8 @@ impl Channel for TelegramChannel {
     }
 
     async fn run(&self, context: ChannelContext) -> Result<(), ChannelError> {
+        self.moves.open(&context.notes).await;
+        self.recover_drafts(&context).await;
         self.background.during(&context, self.receive(&context)).await
     }
 
@@ -155,6 +163,7 @@ impl Drafts for TelegramChannel {
         if self.config.reply_to_message {
             place = place.quoting(&delta.delivery);
         }
+        place = self.moves.follow(place);
         if !self.background.is_open() {
             return Ok(());
         }
@@ -181,7 +190,7 @@ impl Typing for TelegramChannel {
     }
 
     async fn show(&self, chat: &ChatId, delivery: &DeliveryContext) -> Result<(), ChannelError> {
-        let place = Place::new(chat, delivery)?;
+        let place = self.moves.follow(Place::new(chat, delivery)?);
         let mut request = SendChatAction::new(place.recipient(), ChatAction::Typing);
         request.message_thread_id = place.thread();
         self.api.call::<_, IgnoredAny>(&request).await.map(drop).map_err(CallError::repeatable)

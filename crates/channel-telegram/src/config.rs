@@ -166,6 +166,11 @@ impl TelegramConfig {
         Ok(())
     }
 
+    /// The id of the bot, which is what stands in front of the secret part of its token.
+    pub(crate) fn bot_id(&self) -> &str {
+        self.token.expose().split_once(':').map(|(id, _)| id).unwrap_or_default()
+    }
+
     /// The reaction to what is worked on.
     pub(crate) fn reaction(&self) -> Option<&str> {
         Some(self.react_emoji.trim()).filter(|emoji| !emoji.is_empty())

@@ -1,17 +1,19 @@
-//! Where a draft is shown on Telegram.
+//! Where a draft is shown on Telegram, and how one that a kill left is deleted there.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use nanobot_channel::ChannelError;
+use nanobot_channel::{ChannelContext, ChannelError, Value};
 use nanobot_channel_kit::DraftPlace;
 use serde::de::IgnoredAny;
-use teloxide::payloads::{EditMessageText, SendMessage};
-use teloxide::types::MessageId;
+use serde_json::json;
+use teloxide::payloads::{DeleteMessage, EditMessageText, SendMessage};
+use teloxide::types::{ChatId, MessageId};
 
 use crate::address::utf16_head;
 use crate::api::Api;
-use crate::channel::TEXT_LIMIT;
+use crate::channel::{TEXT_LIMIT, TelegramChannel};
+use crate::error::CallError;
 use crate::outbound::send_message;
 use crate::place::Place;
 
@@ -48,5 +50,21 @@ impl DraftPlace for Draft {
         let edit = EditMessageText::new(self.place.recipient(), *message, text);
         self.api.call::<_, IgnoredAny>(&edit).await?;
         Ok(())
+    }
+
+    fn trace(&self, message: &MessageId) -> Option<Value> {
+        Some(json!([self.place.chat(), message.0]))
+    }
+}
+
+impl TelegramChannel {
+    /// Deletes, beside receiving, the drafts that a kill left.
+    pub(crate) async fn recover_drafts(&self, context: &ChannelContext) {
+        let api = Arc::clone(&self.api);
+        let delete = move |(chat, message): (i64, i32)| {
+            let (api, request) = (Arc::clone(&api), DeleteMessage::new(ChatId(chat), MessageId(message)));
+            async move { api.call::<_, IgnoredAny>(&request).await.map(drop).map_err(CallError::repeatable) }
+        };
+        self.drafts.recover(context, self.config.bot_id(), delete).await;
     }
 }

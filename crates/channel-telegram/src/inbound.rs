@@ -35,7 +35,6 @@ impl TelegramChannel {
     pub(crate) fn candidate<'a>(&self, bot: &BotIdentity, messages: &'a [Message]) -> Option<Candidate<'a>> {
         let first = messages.first()?;
         let author = Author::of(first).filter(|_| matches!(first.kind, MessageKind::Common(_)))?;
-        let kind = kind_of(first);
         let mut is_command = false;
         let mut text = Vec::new();
         for message in messages {
@@ -49,10 +48,8 @@ impl TelegramChannel {
                 }
             });
         }
-        let arrival = match kind {
-            ChatKind::Direct => Arrival::direct(),
-            ChatKind::Group => Arrival::group(is_command || messages.iter().any(|message| bot.is_meant_by(message))),
-        };
+        let is_addressed = is_command || messages.iter().any(|message| bot.is_meant_by(message));
+        let arrival = self.moves.arrival(first.chat.id.0, kind_of(first), is_addressed);
         Some(Candidate {
             messages,
             first,
@@ -107,7 +104,10 @@ impl TelegramChannel {
     ) -> InboundMessage {
         let chat = ChatId::from(message.chat.id.0.to_string());
         let thread = topic_of(message);
-        let session = thread.as_ref().map(|thread| format!("{}:{chat}:topic:{thread}", self.name));
+        let session = match &thread {
+            Some(thread) => Some(format!("{}:{chat}:topic:{thread}", self.name)),
+            None => self.moves.former(message.chat.id.0).map(|old| format!("{}:{old}", self.name)),
+        };
         let mut inbound = InboundMessage::text(self.name.clone(), author.sender_id(), chat, content);
         inbound.id = Some(id);
         inbound.metadata = metadata(message, author);

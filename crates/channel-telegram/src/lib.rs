@@ -25,6 +25,8 @@ mod draft;
 mod error;
 mod factory;
 mod inbound;
+mod lanes;
+mod moves;
 mod outbound;
 mod place;
 mod poll;
@@ -33,6 +35,7 @@ mod receive;
 mod salvage;
 mod upload;
 mod webhook;
+mod window;
 
 pub use channel::TelegramChannel;
 pub use config::TelegramConfig;

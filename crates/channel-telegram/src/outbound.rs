@@ -21,8 +21,14 @@ impl TelegramChannel {
         if self.config.reply_to_message && part.index == 0 {
             place = place.quoting(&message.delivery);
         }
+        place = self.moves.follow(place);
         match self.send_to(part, &place).await {
-            Err(Failure::Moved(chat)) => self.send_to(part, &place.moved_to(chat)).await,
+            Err(Failure::Moved(chat)) => {
+                if let Err(error) = self.moves.learn(place.chat(), chat).await {
+                    tracing::warn!(channel = %self.name, chat, %error, "it could not be noted that a group has moved");
+                }
+                self.send_to(part, &place.moved_to(chat)).await
+            }
             Err(Failure::Send(error)) if error.is_about_the_topic() && place.thread().is_some() => {
                 tracing::warn!(channel = %self.name, chat = place.chat(), %error, "a topic is gone; its chat gets the message");
                 self.send_to(part, &place.without_topic()).await

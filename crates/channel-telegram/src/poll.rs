@@ -1,9 +1,10 @@
 //! Receives by asking: one long poll after the other, confirming nothing that is not stored.
 //!
 //! The offset of the next poll confirms every update below it, so it moves past an update only when
-//! the update was dealt with. A poll that brings nothing is a sign of life, but it may also be a
-//! connection that leads nowhere: from time to time Telegram is asked over another one how many
-//! updates wait.
+//! the update was dealt with. As long as one is not, a poll would bring the same again and at once: then
+//! Telegram is asked once a second what else there is. A poll that brings nothing is a sign of life, but
+//! it may also be a connection that leads nowhere: from time to time Telegram is asked over another one
+//! how many updates wait.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -15,10 +16,12 @@ use serde::de::IgnoredAny;
 use teloxide::payloads::{DeleteWebhook, GetUpdates, GetUpdatesSetters as _, GetWebhookInfo};
 
 use crate::address::BotIdentity;
-use crate::album::Joined;
+use crate::album::jobs;
 use crate::channel::TelegramChannel;
 use crate::error::CallError;
-use crate::receive::{ALBUM_TIME, Next, Received};
+use crate::lanes::Lanes;
+use crate::receive::{ALBUM_TIME, Received};
+use crate::window::Window;
 
 /// How many polls may fail in a row before the channel counts as down.
 const PATIENCE: u32 = 3;
@@ -28,6 +31,9 @@ const BATCH: usize = 100;
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// After so many polls in a row that brought nothing, Telegram is asked whether something waits.
 const QUIET_POLLS: u32 = 8;
+/// How long what is under way has before Telegram is asked what else there is, and the pause until it
+/// is asked again.
+const BREATHER: Duration = Duration::from_secs(1);
 
 /// What is needed of the API's `WebhookInfo`.
 #[derive(Debug, Deserialize)]
@@ -45,14 +51,20 @@ impl TelegramChannel {
         bot: &BotIdentity,
         context: &ChannelContext,
     ) -> Result<(), ChannelError> {
-        let mut joined = Joined::default();
+        let (mut lanes, mut window) = (Lanes::new(self, bot, context), Window::new(&self.offset));
         let mut quiet = 0;
         // The first one ends at once, and shows whether polls work.
         let mut seconds = 0;
         loop {
-            let mut updates = self.poll(context, seconds).await?;
+            let is_idle = lanes.is_idle();
+            if is_idle {
+                window.clear();
+            }
+            let poll = self.poll(context, if is_idle { seconds } else { 0 });
+            let Some(updates) = lanes.during(poll, &mut window).await else { return Ok(()) };
             seconds = self.config.poll_timeout;
-            if updates.is_empty() {
+            let mut updates = window.news(updates?);
+            if is_idle && updates.is_empty() {
                 quiet += 1;
                 if quiet < QUIET_POLLS {
                     continue;
@@ -61,23 +73,20 @@ impl TelegramChannel {
             }
             quiet = 0;
             if ends_with_album(&updates) {
-                // The rest of the album may be on its way. Nothing is confirmed, so all comes again.
-                tokio::time::sleep(ALBUM_TIME).await;
-                updates = self.poll(context, 0).await?;
+                // The rest of the album may be on its way. Nothing of it is confirmed, so all comes again.
+                let rest = async {
+                    tokio::time::sleep(ALBUM_TIME).await;
+                    self.poll(context, 0).await
+                };
+                let Some(updates_again) = lanes.during(rest, &mut window).await else { return Ok(()) };
+                updates = window.news(updates_again?);
             }
-            let mut updates = updates.as_slice();
-            while let Some((update, later)) = updates.split_first() {
-                if !joined.take(update.id)
-                    && self.take(bot, update, later.iter(), &mut joined, context).await == Next::Stop
-                {
-                    return Ok(());
-                }
-                // Members of an album that wait for their turn would come back alone.
-                if joined.is_empty() {
-                    let next = i32::try_from(update.id).unwrap_or(i32::MAX).saturating_add(1);
-                    self.offset.store(next, Ordering::Relaxed);
-                }
-                updates = later;
+            for job in jobs(updates) {
+                window.add(&job);
+                lanes.add(job);
+            }
+            if lanes.until_idle(BREATHER, &mut window).await.is_none() {
+                return Ok(());
             }
         }
     }
@@ -118,7 +127,7 @@ impl TelegramChannel {
             request.offset = Some(self.offset.load(Ordering::Relaxed)).filter(|offset| *offset > 0);
             let error = match self.api.poll(&request).await {
                 Ok(updates) => {
-                    context.progress.alive();
+                    self.show_life(context);
                     let updates = updates.iter().filter_map(|update| {
                         let received = Received::read(update.get());
                         if received.is_none() {
@@ -165,5 +174,5 @@ impl TelegramChannel {
 }
 
 fn ends_with_album(updates: &[Received]) -> bool {
-    updates.last().filter(|_| updates.len() < BATCH).is_some_and(Received::is_of_an_album)
+    updates.last().filter(|_| updates.len() < BATCH).is_some_and(|update| update.album().is_some())
 }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use nanobot_channel::{Admission, Arrival, Button, ChannelContext, ChatId, ChatKind, MessageId};
+use nanobot_channel::{Admission, Button, ChannelContext, ChatId, MessageId};
 use serde::de::IgnoredAny;
 use teloxide::payloads::{AnswerCallbackQuery, EditMessageReplyMarkup};
 use teloxide::types::{CallbackQuery, InlineKeyboardButton, InlineKeyboardButtonKind, InlineKeyboardMarkup, Message};
@@ -48,10 +48,7 @@ impl TelegramChannel {
         let message = query.message.as_ref().and_then(|message| message.regular_message());
         let (Some(message), Some(author)) = (message, Author::person(&query.from)) else { return Next::Confirm };
         let Some(label) = query.data.as_deref().and_then(|data| label_of(message, data)) else { return Next::Confirm };
-        let arrival = match kind_of(message) {
-            ChatKind::Direct => Arrival::direct(),
-            ChatKind::Group => Arrival::group(true),
-        };
+        let arrival = self.moves.arrival(message.chat.id.0, kind_of(message), true);
         let chat = ChatId::from(message.chat.id.0.to_string());
         if !self.may_talk(&author.sender_id(), &chat, &arrival, context).await {
             return Next::Confirm;

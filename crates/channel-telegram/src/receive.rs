@@ -1,9 +1,11 @@
 //! What is done with an update, however it came.
 //!
 //! Decision: an update is confirmed when it was dealt with, that is when whatever it brought is
-//! durable. What the intake cannot take now is offered again, with a pause, before anything after it.
+//! durable. What the intake cannot take now is offered again, with a pause, before anything after it
+//! in its chat.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use nanobot_channel::{
@@ -14,13 +16,14 @@ use nanobot_channel_kit::growing_pause;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use teloxide::payloads::{GetMe, SendMessage, SetMyCommands};
-use teloxide::types::{AllowedUpdate, BotCommand, Message, Update, UpdateKind};
+use teloxide::types::{AllowedUpdate, BotCommand, MediaGroupId, Message, Update, UpdateKind};
 
 use crate::address::BotIdentity;
-use crate::album::Joined;
+use crate::album::Job;
 use crate::channel::TelegramChannel;
 use crate::config::Mode;
 use crate::error::CallError;
+use crate::moves::moved;
 use crate::outbound::send_message;
 use crate::place::Place;
 use crate::salvage;
@@ -30,6 +33,23 @@ pub(crate) const ALBUM_TIME: Duration = Duration::from_millis(600);
 /// The pause before a message that could not be stored is offered again; each is longer than the last.
 const STORE_PAUSE: Duration = Duration::from_millis(500);
 const EDITS_IGNORED: &str = "Edited messages are ignored; send a new one.";
+
+/// A message that could not be stored yet, for as long as that is so.
+#[derive(Debug)]
+struct Refused<'a>(&'a AtomicUsize);
+
+impl<'a> Refused<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Refused<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 /// What follows an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,9 +103,23 @@ impl Received {
         }
     }
 
-    /// Whether it is a piece of an album, so that the others may be on their way.
-    pub(crate) fn is_of_an_album(&self) -> bool {
-        self.message().is_some_and(|message| message.media_group_id().is_some())
+    /// The album that it is a piece of, so that the others may be on their way.
+    pub(crate) fn album(&self) -> Option<(i64, &MediaGroupId)> {
+        let message = self.message()?;
+        message.media_group_id().map(|group| (message.chat.id.0, group))
+    }
+
+    /// What waits for it, and for what it waits: the updates of its chat. The move of a group counts
+    /// as one of its new id.
+    pub(crate) fn lane(&self) -> i64 {
+        let message = match &self.kind {
+            UpdateKind::Message(message) | UpdateKind::ChannelPost(message) | UpdateKind::EditedMessage(message) => {
+                Some(message)
+            }
+            UpdateKind::CallbackQuery(query) => query.message.as_ref().and_then(|message| message.regular_message()),
+            _ => None,
+        };
+        message.map_or(0, |message| moved(message).map_or(message.chat.id.0, |(_, new)| new))
     }
 }
 
@@ -129,19 +163,15 @@ impl TelegramChannel {
         kinds
     }
 
-    /// Deals with an update; `later` are those that came with it.
-    pub(crate) async fn take(
-        &self,
-        bot: &BotIdentity,
-        update: &Received,
-        later: impl Iterator<Item = &Received>,
-        joined: &mut Joined,
-        context: &ChannelContext,
-    ) -> Next {
-        match &update.kind {
+    /// Deals with an update, or with the messages of an album.
+    pub(crate) async fn take(&self, bot: &BotIdentity, job: &Job, context: &ChannelContext) -> Next {
+        match &job.first.kind {
             UpdateKind::Message(message) | UpdateKind::ChannelPost(message) => {
-                let later = later.filter_map(|update| Some((update.id, update.message()?)));
-                let messages = joined.album(message, later);
+                if let Some((old, new)) = moved(message) {
+                    self.take_move(old, new, context).await;
+                    return Next::Confirm;
+                }
+                let messages: Vec<Message> = job.updates().filter_map(Received::message).cloned().collect();
                 self.take_message(bot, &messages, context).await
             }
             UpdateKind::EditedMessage(message) => {
@@ -150,10 +180,27 @@ impl TelegramChannel {
             }
             UpdateKind::CallbackQuery(query) => self.take_press(query, context).await,
             UpdateKind::Error(_) => {
-                tracing::warn!(channel = %self.name, update = update.id, "an update could not be read and was skipped");
+                tracing::warn!(channel = %self.name, update = job.first.id, "an update could not be read and was skipped");
                 Next::Confirm
             }
             _ => Next::Confirm,
+        }
+    }
+
+    /// A sign of life, unless messages cannot be stored: that is not over because more of them come.
+    pub(crate) fn show_life(&self, context: &ChannelContext) {
+        if self.refused.load(Ordering::Relaxed) == 0 {
+            context.progress.alive();
+        }
+    }
+
+    /// Notes that a group has another id now, before anything that comes from there.
+    async fn take_move(&self, old: i64, new: i64, context: &ChannelContext) {
+        let mut tries = 0;
+        while let Err(error) = self.moves.learn(old, new).await {
+            context.progress.degraded(&format!("{error}; Telegram keeps what comes from the group meanwhile"));
+            tokio::time::sleep(growing_pause(STORE_PAUSE, tries)).await;
+            tries += 1;
         }
     }
 
@@ -181,11 +228,13 @@ impl TelegramChannel {
         context: &ChannelContext,
     ) -> Admission {
         let mut tries = 0;
+        let mut refused = None;
         loop {
             let admission = context.intake.deliver(message.clone(), arrival).await;
             if admission != Admission::TryLater {
                 return admission;
             }
+            refused.get_or_insert_with(|| Refused::new(&self.refused));
             context.progress.degraded("messages cannot be stored now; Telegram keeps them");
             tokio::time::sleep(growing_pause(STORE_PAUSE, tries)).await;
             tries += 1;
@@ -229,7 +278,9 @@ impl TelegramChannel {
 
     /// Says something on the channel's own behalf.
     async fn tell(&self, chat: &ChatId, text: &str) {
-        let Ok(place) = Place::new(chat, &DeliveryContext::default()) else { return };
+        let Ok(place) = Place::new(chat, &DeliveryContext::default()).map(|place| self.moves.follow(place)) else {
+            return;
+        };
         if let Err(error) = send_message(&self.api, SendMessage::new(place.recipient(), text), &place).await {
             tracing::warn!(channel = %self.name, %error, "a notice could not be sent");
         }

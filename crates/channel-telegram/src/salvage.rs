@@ -29,6 +29,8 @@ const USEFUL: &[&str] = &[
     "sticker",
     "location",
     "contact",
+    "migrate_to_chat_id",
+    "migrate_from_chat_id",
 ];
 /// What is needed of a chat and of a person.
 const PARTY: &[&str] = &["id", "type", "title", "username", "first_name", "is_bot", "is_forum"];

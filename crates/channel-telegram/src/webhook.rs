@@ -26,16 +26,17 @@ use tokio::time::MissedTickBehavior;
 
 use crate::Secret;
 use crate::address::BotIdentity;
-use crate::album::Joined;
+use crate::album::{Job, jobs};
 use crate::channel::TelegramChannel;
 use crate::error::CallError;
-use crate::receive::{ALBUM_TIME, Next, Received};
+use crate::lanes::{Lanes, Settle};
+use crate::receive::{ALBUM_TIME, Received};
 
 /// The header in which Telegram shows that it is Telegram.
 const SECRET_HEADER: &str = "x-telegram-bot-api-secret-token";
 /// The largest post, in bytes: updates are texts.
 const LARGEST_POST: usize = 1 << 20;
-/// How many posts wait for their turn. Telegram has at most 100 under way.
+/// How many posts and updates wait for their turn. Telegram has at most 100 posts under way.
 const QUEUE: usize = 128;
 /// How long a post is kept open; Telegram gives up a little later.
 const HOLD: Duration = Duration::from_secs(50);
@@ -43,8 +44,9 @@ const HOLD: Duration = Duration::from_secs(50);
 const CHECK: Duration = Duration::from_secs(25);
 /// How long connections may linger when the listener ends.
 const LINGER: Duration = Duration::from_secs(1);
-/// Nothing more of an album comes after so long without a piece of it.
+/// Nothing more of an album comes after so long without a piece of it, or after so long in all.
 const SETTLED: Duration = Duration::from_millis(150);
+const LONGEST_ALBUM: Duration = Duration::from_secs(3);
 /// How many updates are remembered as dealt with.
 const REMEMBERED: usize = 1024;
 
@@ -57,6 +59,58 @@ struct Post {
 
 /// Those that came together, by the ids of their updates; a post may come twice.
 type Batch = BTreeMap<u32, (Received, Vec<oneshot::Sender<()>>)>;
+
+/// Posts that wait for their answers, and what need not be done again.
+#[derive(Debug, Default)]
+struct Desk {
+    waiting: BTreeMap<u32, Vec<oneshot::Sender<()>>>,
+    handled: BTreeSet<u32>,
+}
+
+impl Desk {
+    /// Takes posts in; returns the updates that did not come before.
+    fn take(&mut self, batch: Batch) -> Vec<Received> {
+        let mut news = Vec::new();
+        for (id, (update, answers)) in batch {
+            if self.handled.contains(&id) {
+                answers.into_iter().for_each(confirm);
+                continue;
+            }
+            let waiting = self.waiting.entry(id).or_insert_with(|| {
+                news.push(update);
+                Vec::new()
+            });
+            waiting.retain(|answer| !answer.is_closed());
+            waiting.extend(answers);
+        }
+        news
+    }
+
+    /// Sends posts away: Telegram comes again with them.
+    fn refuse(&mut self, job: &Job) {
+        for update in job.updates() {
+            self.waiting.remove(&update.id);
+        }
+    }
+}
+
+impl Settle for Desk {
+    fn settle(&mut self, updates: &[u32]) {
+        for id in updates {
+            self.handled.insert(*id);
+            self.waiting.remove(id).into_iter().flatten().for_each(confirm);
+        }
+        while self.handled.len() > REMEMBERED {
+            self.handled.pop_first();
+        }
+    }
+}
+
+/// What there is to do next.
+enum Event {
+    Post(Option<Post>),
+    Check,
+}
 
 /// Where posts come in.
 #[derive(Debug)]
@@ -80,24 +134,34 @@ impl TelegramChannel {
         let _ends_with_this = ends.clone().drop_guard();
         self.listen(sender, ends, context).await?;
         self.announce(&url).await?;
-        let mut handled = BTreeSet::new();
+        let (mut lanes, mut desk) = (Lanes::new(self, bot, context), Desk::default());
         let mut checks = tokio::time::interval(CHECK);
         checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let first = tokio::select! {
-                post = posts.recv() => post,
-                _ = checks.tick() => {
-                    self.check_posts(&url, context).await?;
-                    continue;
+            let event = async {
+                tokio::select! {
+                    post = posts.recv() => Event::Post(post),
+                    _ = checks.tick() => Event::Check,
                 }
             };
-            let Some(first) = first else {
-                return Err(ChannelError::Unavailable("the webhook's listener has ended".to_owned()));
+            let first = match lanes.during(event, &mut desk).await {
+                None => return Ok(()),
+                Some(Event::Post(None)) => {
+                    return Err(ChannelError::Unavailable("the webhook's listener has ended".to_owned()));
+                }
+                Some(Event::Check) => match lanes.during(self.check_posts(&url, context), &mut desk).await {
+                    None => return Ok(()),
+                    Some(outcome) => {
+                        outcome?;
+                        continue;
+                    }
+                },
+                Some(Event::Post(Some(post))) => post,
             };
-            let batch = gather(first, &mut posts).await;
-            context.progress.alive();
-            if self.take_batch(bot, batch, &mut handled, context).await == Next::Stop {
-                return Ok(());
+            let Some(batch) = lanes.during(gather(first, &mut posts), &mut desk).await else { return Ok(()) };
+            self.show_life(context);
+            for job in jobs(desk.take(batch)) {
+                if lanes.waiting() < QUEUE { lanes.add(job) } else { desk.refuse(&job) }
             }
         }
     }
@@ -159,43 +223,9 @@ impl TelegramChannel {
                 "Telegram cannot post to webhookUrl: {why} ({} updates wait)",
                 waiting.pending_update_count
             )),
-            None => context.progress.alive(),
+            None => self.show_life(context),
         }
         Ok(())
-    }
-
-    async fn take_batch(
-        &self,
-        bot: &BotIdentity,
-        batch: Batch,
-        handled: &mut BTreeSet<u32>,
-        context: &ChannelContext,
-    ) -> Next {
-        let mut joined = Joined::default();
-        let (updates, answers): (Vec<_>, Vec<_>) = batch.into_values().unzip();
-        let mut updates = updates.as_slice();
-        let mut held = Vec::new();
-        let mut answers = answers.into_iter();
-        while let Some((update, later)) = updates.split_first() {
-            let is_known = joined.take(update.id) || handled.contains(&update.id);
-            let later_new = later.iter().filter(|update| !handled.contains(&update.id));
-            if !is_known && self.take(bot, update, later_new, &mut joined, context).await == Next::Stop {
-                return Next::Stop;
-            }
-            held.extend(answers.next().map(|answers| (update.id, answers)));
-            // The pieces of an album are durable together, but their turns come one by one.
-            if joined.is_empty() {
-                for (id, answers) in held.drain(..) {
-                    handled.insert(id);
-                    answers.into_iter().for_each(confirm);
-                }
-            }
-            updates = later;
-        }
-        while handled.len() > REMEMBERED {
-            handled.pop_first();
-        }
-        Next::Confirm
     }
 }
 
@@ -210,7 +240,7 @@ fn confirm(answer: oneshot::Sender<()>) {
 async fn gather(first: Post, posts: &mut mpsc::Receiver<Post>) -> Batch {
     let mut batch = Batch::new();
     let mut add = |post: Post| {
-        let is_of_an_album = post.update.is_of_an_album();
+        let is_of_an_album = post.update.album().is_some();
         batch.entry(post.update.id).or_insert_with(|| (post.update, Vec::new())).1.push(post.answer);
         is_of_an_album
     };
@@ -220,12 +250,13 @@ async fn gather(first: Post, posts: &mut mpsc::Receiver<Post>) -> Batch {
     }
     if waits {
         tokio::time::sleep(ALBUM_TIME).await;
-        let mut left = QUEUE;
-        while left > 0
-            && let Ok(Some(post)) = tokio::time::timeout(SETTLED, posts.recv()).await
-        {
-            add(post);
-            left -= 1;
+        let rest = async {
+            while let Ok(Some(post)) = tokio::time::timeout(SETTLED, posts.recv()).await {
+                add(post);
+            }
+        };
+        if tokio::time::timeout(LONGEST_ALBUM, rest).await.is_err() {
+            tracing::debug!("what came after an album has not settled");
         }
     }
     batch

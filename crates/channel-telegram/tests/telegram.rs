@@ -10,6 +10,8 @@ mod conformance;
 mod drafts;
 #[path = "telegram/inbound.rs"]
 mod inbound;
+#[path = "telegram/moves.rs"]
+mod moves;
 #[path = "telegram/outbound.rs"]
 mod outbound;
 #[path = "telegram/polling.rs"]

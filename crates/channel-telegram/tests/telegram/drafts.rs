@@ -187,3 +187,33 @@ async fn a_draft_is_written_in_its_topic() {
     assert_eq!(shown(&running, "begun").await.thread_id, Some(5));
     running.stop().await;
 }
+
+#[tokio::test]
+async fn a_draft_that_a_kill_left_is_deleted_and_a_reply_never_is() {
+    let running = Running::start(json!({})).await;
+    let inbound = running.hello().await;
+    let channel = running.channel.as_ref();
+    delta(channel, &inbound, "a", "begun").await;
+    shown(&running, "begun").await;
+    channel.send(&completing(&inbound, "a", "the first reply")).await.unwrap();
+    delta(channel, &inbound, "b", "Let me look.").await;
+    shown(&running, "Let me look.").await;
+    end(channel, &inbound, "b", true).await;
+    delta(channel, &inbound, "c", "half").await;
+    shown(&running, "half").await;
+    // Once it is edited it is noted.
+    delta(channel, &inbound, "c", " a text").await;
+    let left = shown(&running, "half a text").await;
+    let running = running.restart(&json!({})).await;
+    let is_gone = |sent: &[SentMessage]| sent.iter().any(|sent| sent.is_deleted).then_some(());
+    running.fake.wait_for("the draft to go", is_gone).await.unwrap();
+    let channel = running.channel.as_ref();
+    channel.send(&completing(&inbound, "c", "the second reply")).await.unwrap();
+    assert_eq!(running.fake.texts_in(7), ["the first reply", "Let me look.", "the second reply"]);
+    let running = running.restart(&json!({})).await;
+    running.fake.push(Incoming::private(&ann(), "still there?"));
+    running.assistant.message(2).await.unwrap();
+    let deleted: Vec<_> = running.fake.calls_of("deleteMessage").into_iter().map(|call| call.params).collect();
+    assert_eq!(deleted, [json!({"chat_id": 7, "message_id": left.message_id})]);
+    running.stop().await;
+}

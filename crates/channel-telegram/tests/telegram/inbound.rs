@@ -5,25 +5,38 @@ use nanobot_channel::{
     OutboundMessage, SessionKey,
 };
 use nanobot_testkit::TelegramFake;
-use nanobot_testkit::assistant::Seen;
-use nanobot_testkit::telegram::{BOT_ID, BOT_USERNAME, Fault, FileKind, Incoming, Person};
+use nanobot_testkit::telegram::{BOT_ID, BOT_USERNAME, Fault, FileKind, Incoming, Person, Pushed};
 use serde_json::json;
 
 use crate::support::{GROUP, Running, ann, mallory, reply};
 
-/// What arrives of these messages, in order; a last one of our own shows that nothing else came.
+/// What the last message of [`arrivals`] says.
+const LAST: &str = "that was all";
+
+/// What arrives of these messages, in the order in which they were sent. It is all there when one
+/// more, of our own, is confirmed: confirmed is everything up to an update. Chats do not wait for each
+/// other, so what they bring may come in any order.
 async fn arrivals(running: &Running, messages: impl IntoIterator<Item = Incoming>) -> Vec<InboundMessage> {
     let before = running.assistant.seen().arrived.len();
-    for message in messages {
-        running.fake.push(message);
-    }
-    running.fake.push(Incoming::private(&ann(), "that was all"));
-    let is_last = |message: &InboundMessage| message.content == "that was all";
-    let what = "the last message";
-    let is_there = |seen: &Seen| seen.arrived.iter().skip(before).any(|(message, _)| is_last(message));
-    let seen = running.assistant.wait_until(what, is_there).await.unwrap();
-    let arrived = seen.arrived.into_iter().skip(before).map(|(message, _)| message);
-    arrived.filter(|message| !is_last(message)).collect()
+    let last = Incoming::private(&ann(), LAST);
+    let pushed: Vec<_> = messages.into_iter().chain([last]).map(|message| running.fake.push(message)).collect();
+    running.fake.wait_for_acknowledged(*pushed.last().unwrap()).await.unwrap();
+    let place = |message: &InboundMessage| {
+        let is_it = |pushed: &Pushed| {
+            message.chat_id == pushed.chat_id.to_string().as_str().into()
+                && message.id == Some(pushed.message_id.to_string().as_str().into())
+        };
+        pushed.iter().position(is_it)
+    };
+    let mut arrived: Vec<_> = since(running, before).into_iter().map(|(message, _)| message).collect();
+    arrived.sort_by_key(place);
+    arrived
+}
+
+/// What arrived after so many, but for the last message of [`arrivals`].
+fn since(running: &Running, before: usize) -> Vec<(InboundMessage, Arrival)> {
+    let arrived = running.assistant.seen().arrived.into_iter().skip(before);
+    arrived.filter(|(message, _)| message.content != LAST).collect()
 }
 
 #[tokio::test]
@@ -102,9 +115,8 @@ async fn in_groups_it_is_told_what_means_the_bot() {
         let shown = format!("{incoming:?}");
         let before = running.assistant.seen().arrived.len();
         arrivals(&running, [incoming]).await;
-        let arrival = running.assistant.seen().arrived.into_iter().nth(before).unwrap().1;
-        let expected = addressed.map(Arrival::group).unwrap_or_else(Arrival::direct);
-        assert_eq!(arrival, expected, "{shown}");
+        let arrival = since(&running, before).pop().map(|(_, arrival)| arrival);
+        assert_eq!(arrival, addressed.map(Arrival::group), "{shown}");
     }
     running.stop().await;
 }
@@ -131,7 +143,7 @@ async fn strangers_are_silently_ignored_or_asked_in_private() {
     ];
     assert_eq!(arrivals(&running, messages.clone()).await, []);
     assert_eq!((running.fake.sent(), running.fake.calls_of("getFile")), (Vec::new(), Vec::new()));
-    assert_eq!(running.assistant.seen().asked[0].0, "66|mallory_x".into());
+    assert!(running.assistant.seen().asked.iter().any(|(sender, ..)| *sender == "66|mallory_x".into()));
     running.assistant.will_ask_strangers("Tell the owner ABCD <1>");
     assert_eq!(arrivals(&running, messages).await, []);
     let told: Vec<_> = running.fake.sent().into_iter().map(|sent| (sent.chat_id, sent.text)).collect();
@@ -303,7 +315,8 @@ async fn chats_that_speak_for_themselves_are_senders_and_bots_are_not() {
     let shown: Vec<_> = arrived.iter().map(|message| (message.content.as_str(), message.sender_id.as_str())).collect();
     let (group_id, channel_id) = (GROUP.to_string(), channel.to_string());
     assert_eq!(shown, [("/new", group_id.as_str()), ("/stop", channel_id.as_str())]);
-    assert_eq!(running.assistant.seen().arrived[1].1, Arrival::group(true));
+    let posted = since(&running, 0).into_iter().find(|(message, _)| message.chat_id == channel_id.as_str().into());
+    assert_eq!(posted.unwrap().1, Arrival::group(true));
     let message = |from: serde_json::Value, more: serde_json::Value| {
         let mut message = json!({
             "message_id": 60, "date": 1, "text": "/new", "from": from,

@@ -153,10 +153,18 @@ async fn every_failure_says_what_follows_and_comes_at_once() {
         (Fault::DropAfterEffect, "unknown whether the platform took it: ", SendRecovery::Uncertain),
     ];
     for (fault, text, recovery) in table {
-        running.fake.fail_next("sendMessage", fault);
-        let began = std::time::Instant::now();
-        let error = running.channel.send(&reply(&inbound, "x")).await.unwrap_err();
-        assert!(began.elapsed() < Duration::from_secs(10), "a client that waits inside takes 10 s for the 502 alone");
+        // A client that waits inside takes 10 s for the 502 each time; a machine that is busy once.
+        let mut waits = 0;
+        let error = loop {
+            running.fake.fail_next("sendMessage", fault.clone());
+            let began = std::time::Instant::now();
+            let error = running.channel.send(&reply(&inbound, "x")).await.unwrap_err();
+            if began.elapsed() < Duration::from_secs(10) {
+                break error;
+            }
+            waits += 1;
+            assert!(waits < 3, "it waits before it says so: {error}");
+        };
         assert!(error.to_string().starts_with(text), "{error}");
         assert_eq!(error.recovery(), recovery, "{error}");
     }

@@ -1,10 +1,12 @@
 //! Long polls: offsets, faults, restarts.
 
+use std::collections::BTreeSet;
+
 use nanobot_channel::{Admission, ChannelError, SendRecovery};
-use nanobot_testkit::telegram::{Fault, Incoming};
+use nanobot_testkit::telegram::{Fault, FileKind, Incoming};
 use serde_json::json;
 
-use crate::support::{Running, ann};
+use crate::support::{GROUP, Running, ann};
 
 #[tokio::test]
 async fn the_first_calls_say_who_the_bot_is_and_what_it_can_do() {
@@ -216,4 +218,47 @@ async fn a_probe_says_who_the_bot_is_without_receiving() {
     assert_eq!(fake.calls().len(), 1);
     fake.revoke_token();
     assert!(matches!(channel.probe().unwrap().probe().await, Err(ChannelError::Auth(_))));
+}
+
+#[tokio::test]
+async fn a_file_that_does_not_come_keeps_other_chats_from_nothing_and_a_kill_loses_nothing() {
+    let keys = json!({"requestTimeout": 3600});
+    let running = Running::start(keys.clone()).await;
+    running.fake.fail_next("getFile", Fault::Hang);
+    let photo = Incoming::private(&ann(), "look").with_file(FileKind::Photo, "a.jpg", "image/jpeg", "JPEG");
+    let pushed = [
+        running.fake.push(photo),
+        running.fake.push(Incoming::private(&ann(), "did you?")),
+        running.fake.push(Incoming::group(GROUP, &ann(), "one")),
+    ];
+    assert_eq!(running.assistant.message(1).await.unwrap().content, "one");
+    let later = running.fake.push(Incoming::group(GROUP, &ann(), "two"));
+    assert_eq!(running.assistant.message(2).await.unwrap().content, "two", "it is asked what else there is");
+    assert!(pushed.iter().chain([&later]).all(|pushed| !running.fake.is_acknowledged(*pushed)), "all may come again");
+    let running = running.restart(&keys).await;
+    running.fake.wait_for_acknowledged(later).await.unwrap();
+    let arrived: Vec<_> = running.assistant.seen().arrived.into_iter().map(|(message, _)| message).collect();
+    let texts = |chat: i64| -> Vec<&str> {
+        let here = arrived.iter().filter(|message| message.chat_id == chat.to_string().as_str().into());
+        here.map(|message| message.content.as_str()).collect()
+    };
+    assert_eq!(texts(7), ["look\n[image: /media/image.jpg]", "did you?"]);
+    assert_eq!(texts(GROUP), ["one", "two", "one", "two"], "what was stored comes again, to be known by its id");
+    let ids: BTreeSet<_> = arrived.iter().map(|message| message.journal_id()).collect();
+    assert_eq!(ids.len(), 4);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_slow_in_one_chat_is_confirmed_as_soon_as_it_is_done() {
+    let running = Running::start(json!({})).await;
+    for _ in 0..2 {
+        running.fake.fail_next("getFile", Fault::bad_gateway());
+    }
+    let photo = Incoming::private(&ann(), "look").with_file(FileKind::Photo, "a.jpg", "image/jpeg", "JPEG");
+    running.fake.push(photo);
+    let last = running.fake.push(Incoming::group(GROUP, &ann(), "one"));
+    running.fake.wait_for_acknowledged(last).await.unwrap();
+    assert_eq!(running.assistant.seen().arrived.len(), 2, "nothing is taken in twice while something is under way");
+    running.stop().await;
 }

@@ -68,6 +68,14 @@ impl Running {
         Self { fake, channel, assistant, run }
     }
 
+    /// Stops and starts the program: a new channel, and an assistant that knows what it knew.
+    pub(crate) async fn restart(self, keys: &Value) -> Self {
+        self.run.stop().await.unwrap();
+        let channel = channel(&self.fake, keys);
+        let run = ChannelRun::start(Arc::clone(&channel), &self.assistant, &COMMANDS);
+        Self { fake: self.fake, channel, assistant: self.assistant, run }
+    }
+
     /// Tells the channel to stop and hands its fake on.
     pub(crate) async fn stop(self) -> TelegramFake {
         self.run.stop().await.unwrap();

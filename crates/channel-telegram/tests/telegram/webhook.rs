@@ -7,14 +7,14 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::support::{Running, ann};
+use crate::support::{GROUP, Running, ann};
 
 const SECRET: &str = "webhook-Secret_1";
 
 fn keys(port: &ReservedPort) -> Value {
     json!({
         "mode": "webhook", "webhookUrl": "https://bot.test/telegram", "webhookListenPort": port.number(),
-        "webhookSecretToken": SECRET, "webhookMaxConnections": 10,
+        "webhookSecretToken": SECRET, "webhookMaxConnections": 10, "requestTimeout": 3600,
     })
 }
 
@@ -85,6 +85,25 @@ async fn an_album_that_is_posted_is_one_message() {
         running.fake.wait_for_acknowledged(pushed).await.unwrap();
     }
     assert_eq!(running.assistant.seen().arrived.len(), 1);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_post_that_takes_long_keeps_other_chats_from_nothing() {
+    let (running, port) = start().await;
+    running.fake.fail_next("getFile", Fault::Hang);
+    let photo = Incoming::private(&ann(), "look").with_file(FileKind::Photo, "a.jpg", "image/jpeg", "JPEG");
+    let slow = [running.fake.push(photo), running.fake.push(Incoming::private(&ann(), "did you?"))];
+    let other = running.fake.push(Incoming::group(GROUP, &ann(), "one"));
+    running.fake.wait_for_acknowledged(other).await.unwrap();
+    assert!(slow.iter().all(|slow| !running.fake.is_acknowledged(*slow)), "not before it is stored");
+    let running = running.restart(&keys(&port)).await;
+    for slow in slow {
+        running.fake.wait_for_acknowledged(slow).await.unwrap();
+    }
+    let arrived = running.assistant.seen().arrived;
+    let texts: Vec<_> = arrived.iter().map(|(message, _)| message.content.as_str()).collect();
+    assert_eq!(texts, ["one", "look\n[image: /media/image.jpg]", "did you?"]);
     running.stop().await;
 }
 

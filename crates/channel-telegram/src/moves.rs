@@ -1,0 +1,116 @@
+//! Groups that became supergroups, and have another id since.
+//!
+//! Decision: to people it is the same group, so its conversation goes on: what is said there belongs to
+//! the session of the old id, what is for the old id goes to the new one, and rules for the old id hold.
+//! That is noted before anything from the new id is taken in. Topics are new then, and so are their
+//! sessions.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use nanobot_channel::{Arrival, ChatId, ChatKind, NoteError, Notes};
+use teloxide::types::{ChatMigration, Message};
+
+use crate::place::Place;
+
+/// The name of the note.
+const NOTE: &str = "moved-groups";
+/// How many groups are remembered, the last ones: their note has to be short.
+const MOST: usize = 1000;
+
+/// The groups that moved. In memory only before [`Self::open`].
+#[derive(Debug, Default)]
+pub(crate) struct Moves {
+    known: Mutex<Known>,
+    /// Who writes the note.
+    turn: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// Old and new ids.
+    moves: VecDeque<(i64, i64)>,
+    is_noted: bool,
+    notes: Option<Arc<dyn Notes>>,
+}
+
+/// From where to where a message says that its group has moved.
+pub(crate) fn moved(message: &Message) -> Option<(i64, i64)> {
+    match message.chat_migration()? {
+        ChatMigration::To { chat_id } => Some((message.chat.id.0, chat_id.0)),
+        ChatMigration::From { chat_id } => Some((chat_id.0, message.chat.id.0)),
+    }
+}
+
+impl Moves {
+    /// Reads what is noted, and notes from now on.
+    pub(crate) async fn open(&self, notes: &Arc<dyn Notes>) {
+        let text = notes.read(NOTE).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "it cannot be read which groups have moved");
+            None
+        });
+        let noted: VecDeque<(i64, i64)> = text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        let mut known = self.lock();
+        if known.notes.replace(Arc::clone(notes)).is_none() {
+            known.is_noted = known.moves.is_empty();
+            for earlier in noted.into_iter().rev() {
+                if !known.moves.contains(&earlier) {
+                    known.moves.push_front(earlier);
+                }
+            }
+        }
+    }
+
+    /// A group has moved. That counts at once; it is noted when this returns `Ok`.
+    ///
+    /// # Errors
+    /// It could not be noted; it is tried again when the same is learned again.
+    pub(crate) async fn learn(&self, old: i64, new: i64) -> Result<(), NoteError> {
+        {
+            let mut known = self.lock();
+            if !known.moves.contains(&(old, new)) {
+                known.moves.retain(|(earlier, _)| *earlier != old);
+                known.moves.push_back((old, new));
+                if known.moves.len() > MOST {
+                    known.moves.pop_front();
+                }
+                known.is_noted = false;
+            }
+        }
+        let _turn = self.turn.lock().await;
+        let (text, notes) = {
+            let known = self.lock();
+            let Some(notes) = known.notes.clone().filter(|_| !known.is_noted) else { return Ok(()) };
+            (serde_json::to_string(&known.moves).map_err(std::io::Error::from)?, notes)
+        };
+        notes.write(NOTE, &text).await?;
+        let mut known = self.lock();
+        known.is_noted = serde_json::to_string(&known.moves).is_ok_and(|now| now == text);
+        Ok(())
+    }
+
+    /// The same place where its group is now.
+    pub(crate) fn follow(&self, place: Place) -> Place {
+        let new = self.lock().moves.iter().find(|(old, _)| *old == place.chat()).map(|(_, new)| *new);
+        new.map_or(place.clone(), |new| place.moved_to(new))
+    }
+
+    /// The id that a group had before.
+    pub(crate) fn former(&self, chat: i64) -> Option<i64> {
+        self.lock().moves.iter().find(|(_, new)| *new == chat).map(|(old, _)| *old)
+    }
+
+    /// How a message arrived in a chat.
+    pub(crate) fn arrival(&self, chat: i64, kind: ChatKind, is_addressed: bool) -> Arrival {
+        let mut arrival = match kind {
+            ChatKind::Direct => Arrival::direct(),
+            ChatKind::Group => Arrival::group(is_addressed),
+        };
+        arrival.parents.extend(self.former(chat).map(|old| ChatId::from(old.to_string())));
+        arrival
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

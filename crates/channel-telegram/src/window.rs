@@ -1,0 +1,136 @@
+//! Which updates were dealt with, and how far they may be confirmed.
+//!
+//! The offset of a poll confirms every update below it. Chats are served beside each other, so an
+//! update may be done before an earlier one; the offset stays at the first that is not. What was
+//! confirmed never comes again, so the messages of an album are confirmed together: a part of it would
+//! come back as a message of its own.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use crate::album::Job;
+use crate::lanes::Settle;
+use crate::receive::Received;
+
+/// The updates from the first on that is not confirmed.
+#[derive(Debug)]
+pub(crate) struct Window<'a> {
+    offset: &'a AtomicI32,
+    /// Everything below it is dealt with.
+    floor: u32,
+    updates: BTreeMap<u32, Update>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Update {
+    /// The first one that it was dealt with together with.
+    head: u32,
+    is_done: bool,
+}
+
+impl<'a> Window<'a> {
+    /// Nothing came yet; `offset` is what the next poll may confirm.
+    pub(crate) fn new(offset: &'a AtomicI32) -> Self {
+        Self { offset, floor: 0, updates: BTreeMap::new() }
+    }
+
+    /// Everything was dealt with. What comes next is new, also when Telegram begins to count anew.
+    pub(crate) fn clear(&mut self) {
+        self.floor = 0;
+        self.updates.clear();
+    }
+
+    /// Those that did not come before.
+    pub(crate) fn news(&self, updates: Vec<Received>) -> Vec<Received> {
+        let is_new = |update: &Received| update.id >= self.floor && !self.updates.contains_key(&update.id);
+        updates.into_iter().filter(is_new).collect()
+    }
+
+    /// It is under way.
+    pub(crate) fn add(&mut self, job: &Job) {
+        let head = job.first.id;
+        self.updates.extend(job.updates().map(|update| (update.id, Update { head, is_done: false })));
+    }
+
+    /// Up to where everything is done, and nothing of it together with what comes after that.
+    fn reached(&self) -> Option<u32> {
+        let (last, _) = self.updates.last_key_value()?;
+        let open = self.updates.iter().find(|(_, update)| !update.is_done);
+        let mut reached = open.map_or(last.saturating_add(1), |(id, _)| *id);
+        // An album that ends above begins below: it has to stay whole.
+        while let Some(head) = self.updates.range(reached..).map(|(_, update)| update.head).min()
+            && head < reached
+        {
+            reached = head;
+        }
+        Some(reached)
+    }
+}
+
+impl Settle for Window<'_> {
+    fn settle(&mut self, updates: &[u32]) {
+        for id in updates {
+            if let Some(update) = self.updates.get_mut(id) {
+                update.is_done = true;
+            }
+        }
+        let Some(reached) = self.reached() else { return };
+        self.floor = reached;
+        self.updates = self.updates.split_off(&reached);
+        self.offset.store(i32::try_from(reached).unwrap_or(i32::MAX), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::album::jobs;
+
+    /// Updates by id, chat and album.
+    fn received(updates: &[(u32, i64, Option<&str>)]) -> Vec<Received> {
+        let read = |(id, chat, album): &(u32, i64, Option<&str>)| {
+            let mut message = json!({
+                "message_id": id, "date": 1, "text": "x", "from": {"id": chat, "is_bot": false, "first_name": "Ann"},
+                "chat": {"id": chat, "type": "private", "first_name": "Ann"},
+            });
+            if let Some(album) = album {
+                message.as_object_mut().unwrap().remove("text");
+                let size = json!({"file_id": "f", "file_unique_id": "u", "width": 1, "height": 1});
+                let more = json!({"photo": [size], "media_group_id": album});
+                message.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            }
+            Received::read(&json!({"update_id": id, "message": message}).to_string()).unwrap()
+        };
+        updates.iter().map(read).collect()
+    }
+
+    #[test]
+    fn nothing_is_confirmed_before_it_is_done_and_an_album_only_whole() {
+        let updates = [(5, 7, Some("a")), (6, 8, None), (7, 7, Some("a")), (8, 9, None)];
+        // What is done, job by job, and the offset after each.
+        let table: [&[(&[u32], i32)]; 4] = [
+            &[(&[5, 7], 5), (&[6], 8), (&[8], 9)],
+            &[(&[8], 5), (&[6], 5), (&[5, 7], 9)],
+            &[(&[6], 5), (&[5, 7], 8), (&[8], 9)],
+            &[(&[5, 7], 5), (&[8], 5), (&[6], 9)],
+        ];
+        for steps in table {
+            let offset = AtomicI32::new(3);
+            let mut window = Window::new(&offset);
+            jobs(window.news(received(&updates))).iter().for_each(|job| window.add(job));
+            for (done, expected) in steps {
+                window.settle(done);
+                assert_eq!(offset.load(Ordering::Relaxed), *expected, "{done:?} of {steps:?}");
+                assert!(window.news(received(&updates)).is_empty(), "none of them is new again");
+            }
+            let next = [(8, 9, None), (9, 9, None)];
+            let ids =
+                |window: &Window<'_>| -> Vec<u32> { window.news(received(&next)).iter().map(|new| new.id).collect() };
+            assert_eq!(ids(&window), [9]);
+            window.clear();
+            assert_eq!(ids(&window), [8, 9], "whatever its number is");
+        }
+    }
+}
