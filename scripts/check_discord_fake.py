@@ -123,6 +123,13 @@ async def check_sending(fake, bot, message):
     await message.remove_reaction("\U0001f440", bot.user)
     await refused(message.add_reaction("no"), discord.HTTPException, "unknown emoji")
     await refused(message.edit(content="mine now"), discord.Forbidden, "another user")
+    later = [known.id async for known in channel.history(limit=None, after=message, oldest_first=True)]
+    assert later == sorted(later) and sent.id in later and message.id not in later
+    newest = [known.id async for known in channel.history(limit=2)]
+    assert newest == later[:-3:-1]
+    earlier = [known.id async for known in channel.history(limit=1, before=sent)]
+    assert earlier == [later[later.index(sent.id) - 1]]
+    await refused(bot.http.logs_from(channel.id, 101), discord.HTTPException, "limit=101")
     await sent.delete()
     await refused(sent.edit(content="gone"), discord.NotFound, "unknown message")
     _, text, file, one = fake.seen()["sent"]

@@ -156,7 +156,9 @@ impl DiscordChannel {
         if !self.may_talk(candidate, context).await {
             return Next::Confirm;
         }
-        self.seen.hear(candidate.channel(), candidate.guild(), candidate.number);
+        if self.seen.hear(candidate.channel(), candidate.guild(), candidate.number) {
+            self.seen.write(context.notes.as_ref()).await;
+        }
         let message = self.compose(candidate, context).await;
         let mut tries = 0;
         loop {

@@ -2,8 +2,9 @@
 //!
 //! Discord repeats events for a session that goes on, and for no other: what was said between two
 //! sessions has to be asked for, channel by channel, behind the last message that was dealt with.
-//! That is kept in a note over restarts. The note is a few seconds late, which does no harm: what is
-//! fetched twice is known by its id.
+//! That is kept in a note over restarts: a channel from the moment at which somebody talks to the
+//! assistant there, and how far it is dealt with a few seconds late. That does no harm, because what
+//! is fetched twice is known by its id.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -28,6 +29,8 @@ const WRITE_EVERY: Duration = Duration::from_secs(5);
 pub(crate) struct Seen {
     known: Mutex<Known>,
     changed: Notify,
+    /// Held while the note is written, so that the last one stays.
+    pen: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -107,14 +110,15 @@ impl Seen {
 
     /// Writes the note if it changed.
     pub(crate) async fn write(&self, notes: &dyn Notes) {
-        let text = {
+        let _pen = self.pen.lock().await;
+        let note = {
             let mut known = self.known();
             if std::mem::replace(&mut known.is_written, true) {
                 return;
             }
             known.note()
         };
-        let written = match serde_json::to_string(&text) {
+        let written = match serde_json::to_string(&note) {
             Ok(text) => notes.write(NOTE, &text).await.map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };
@@ -137,11 +141,12 @@ impl Seen {
         }
     }
 
-    /// Somebody who may talk wrote a message of this id in a channel.
-    pub(crate) fn hear(&self, channel: ChannelId, guild: Option<GuildId>, id: u64) {
+    /// Somebody who may talk wrote a message of this id in a channel. `true` when nobody did before:
+    /// it is not to be lost then that they do.
+    pub(crate) fn hear(&self, channel: ChannelId, guild: Option<GuildId>, id: u64) -> bool {
         let mut known = self.known();
         if known.channels.contains_key(&channel) {
-            return;
+            return false;
         }
         if known.channels.len() >= REMEMBERED
             && let Some(oldest) = known.channels.iter().min_by_key(|(_, place)| place.last).map(|(id, _)| *id)
@@ -149,7 +154,8 @@ impl Seen {
             known.channels.remove(&oldest);
         }
         known.channels.insert(channel, Place { guild, last: id.saturating_sub(1), is_behind: false });
-        self.change(known);
+        known.is_written = false;
+        true
     }
 
     /// Whether a message was dealt with a short time ago.
@@ -253,8 +259,9 @@ mod tests {
         seen.begin(BOT);
         assert!(!seen.is_behind(), "nobody talked yet");
         seen.deal_with(channel(9), MessageId::new(40));
-        seen.hear(channel(5), Some(GUILD), 50);
-        seen.hear(channel(6), None, 60);
+        assert!(seen.hear(channel(5), Some(GUILD), 50));
+        assert!(seen.hear(channel(6), None, 60));
+        assert!(!seen.hear(channel(6), None, 61));
         seen.deal_with(channel(5), MessageId::new(55));
         seen.deal_with(channel(5), MessageId::new(54));
         seen.write(&notes).await;
