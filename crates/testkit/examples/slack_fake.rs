@@ -2,7 +2,8 @@
 //!
 //! Prints its address and tokens as one line of JSON, then obeys one line of JSON at a time from
 //! standard input and answers each with one: `{"text": …, "channel": …, "thread": …, "file": …}` lets a
-//! person (`U0ANN`) write, `{"press": ts, "channel": …, "value": …}` presses a button,
+//! person (`U0ANN`) write, and with `"untold": true` nobody is told of it;
+//! `{"press": ts, "channel": …, "value": …}` presses a button,
 //! `{"slash": command, "channel": …, "text": …}` gives a command, `{"acknowledged": number}` waits for
 //! what was pushed as that number, `{"deliveries": number, "count": …}` waits until it was told so often,
 //! `{"reactions": ts, "channel": …}` tells the bot's reactions to a message, `{"disconnect": reason}`
@@ -71,7 +72,7 @@ async fn obey(fake: &SlackFake, order: &Value, pushed: &mut Vec<Pushed>) -> anyh
         if let Some(file) = text("file") {
             incoming = incoming.with_file("f.txt", "text/plain", file.to_owned());
         }
-        fake.push(incoming)
+        if order.get("untold").is_some() { fake.push_untold(incoming) } else { fake.push(incoming) }
     } else {
         return Ok(report(fake));
     };

@@ -211,7 +211,7 @@ impl DiscordFake {
     /// Lets the next call of a method that has no fault yet go wrong; methods are called as in
     /// [`Call::method`].
     pub fn fail_next(&self, method: &str, fault: Fault) {
-        self.state.change(|state| state.faults.entry(method.to_owned()).or_default().push_back(fault));
+        self.state.change(|state| state.calls.fail_next(method, fault));
     }
 
     /// Makes the token invalid from now on, and closes the connection that was made with it.
@@ -267,13 +267,13 @@ impl DiscordFake {
     /// Every call of the REST API so far, in order.
     #[must_use]
     pub fn calls(&self) -> Vec<Call> {
-        self.state.read(|state| state.calls.clone())
+        self.state.read(|state| state.calls.all().to_vec())
     }
 
     /// The calls of one method.
     #[must_use]
     pub fn calls_of(&self, method: &str) -> Vec<Call> {
-        self.state.read(|state| state.calls_of(method))
+        self.state.read(|state| state.calls.of(method))
     }
 
     /// Waits until a method was called `count` times and returns these calls.
@@ -282,8 +282,7 @@ impl DiscordFake {
     /// [`TestkitError::TimedOut`].
     pub async fn wait_for_calls(&self, method: &str, count: usize) -> Result<Vec<Call>, TestkitError> {
         let what = format!("{count} calls of {method}");
-        let probe = |state: &State| Some(state.calls_of(method)).filter(|calls| calls.len() >= count);
-        self.state.wait_for(&what, probe).await
+        self.state.wait_for(&what, |state| state.calls.reached(method, count)).await
     }
 
     /// What was answered to commands and buttons, in order.

@@ -15,6 +15,7 @@ mod sync;
 mod websocket;
 
 pub mod assistant;
+pub mod calls;
 pub mod channel;
 pub mod conformance;
 pub mod corpus;
@@ -30,6 +31,7 @@ pub mod speech;
 pub mod telegram;
 
 pub use assistant::{Assistant, ChannelRun};
+pub use calls::{Called, Calls};
 pub use channel::RecordingChannel;
 pub use discord::DiscordFake;
 pub use disk::{Fault, FaultyDisk, MemoryDisk};
@@ -43,6 +45,6 @@ pub use proxy::Proxy;
 pub use reply::{Gate, Reply, ScriptedCall};
 pub use slack::SlackFake;
 pub use speech::SpeechFake;
-pub use sync::WAIT_LIMIT;
+pub use sync::{WAIT_LIMIT, Watched};
 pub use telegram::TelegramFake;
 pub use websocket::WebSocketClient;

@@ -4,8 +4,9 @@
 //! `apps.connections.open`, as at Slack. An envelope that is not acknowledged within three seconds, or
 //! whose connection ends, comes again in a new envelope; a mention comes as two events; tokens are
 //! told apart; methods that ask read no JSON; arguments nobody knows are refused and
-//! [complained](SlackFake::complaints) about. Known gaps: one workspace, one bot, no attachments, and
-//! of blocks only sections, actions and contexts are looked into.
+//! [complained](SlackFake::complaints) about. Known gaps: one workspace, one bot, no attachments; of
+//! blocks only sections, tables of plain text, actions and contexts are known, and not how much fits
+//! into all of them together.
 
 mod api;
 mod blocks;
@@ -102,7 +103,7 @@ impl SlackFake {
 
     /// A person writes something. Channel and person come into being with their first message.
     pub fn push(&self, incoming: Incoming) -> Pushed {
-        self.state.change(|state| state.push(incoming))
+        self.state.change(|state| state.push(incoming, true))
     }
 
     /// A person presses the button with that value below a message of the bot's; `None` when there is
@@ -124,6 +125,12 @@ impl SlackFake {
     /// The same event once more, as after a failure on Slack's side.
     pub fn repeat(&self, pushed: &Pushed) {
         self.state.change(|state| state.repeat(pushed));
+    }
+
+    /// A person writes something that nobody is told of, as Slack does with an app that is away for
+    /// long.
+    pub fn push_untold(&self, incoming: Incoming) -> Pushed {
+        self.state.change(|state| state.push(incoming, false))
     }
 
     /// Any text as a frame, to every connection.
@@ -193,7 +200,7 @@ impl SlackFake {
     /// Lets the next call of a method that has no fault yet go wrong; `socket` is the handshake,
     /// `download` and `upload` are files.
     pub fn fail_next(&self, method: &str, fault: Fault) {
-        self.state.change(|state| state.faults.entry(method.to_owned()).or_default().push_back(fault));
+        self.state.change(|state| state.calls.fail_next(method, fault));
     }
 
     /// Shows no metadata any more, as to an app without the scope `metadata.message:read`.
@@ -245,13 +252,13 @@ impl SlackFake {
     /// Every call of the Web API so far, in order.
     #[must_use]
     pub fn calls(&self) -> Vec<Call> {
-        self.state.read(|state| state.calls.clone())
+        self.state.read(|state| state.calls.all().to_vec())
     }
 
     /// The calls of one method.
     #[must_use]
     pub fn calls_of(&self, method: &str) -> Vec<Call> {
-        self.state.read(|state| state.calls_of(method))
+        self.state.read(|state| state.calls.of(method))
     }
 
     /// Waits until a method was called `count` times and returns these calls.
@@ -260,8 +267,7 @@ impl SlackFake {
     /// [`TestkitError::TimedOut`].
     pub async fn wait_for_calls(&self, method: &str, count: usize) -> Result<Vec<Call>, TestkitError> {
         let what = format!("{count} calls of {method}");
-        let reached = |state: &State| Some(state.calls_of(method)).filter(|calls| calls.len() >= count);
-        self.state.wait_for(&what, reached).await
+        self.state.wait_for(&what, |state| state.calls.reached(method, count)).await
     }
 
     /// Whether everything that was told of it was acknowledged.

@@ -16,8 +16,9 @@ use crate::TestkitError;
 /// machine that has other things to do.
 pub const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
-/// A value behind a mutex together with the news that it changed.
-pub(crate) struct Watched<T> {
+/// A value that a fake changes and a test watches: behind a mutex, together with the news that it
+/// changed. Clones are the same value.
+pub struct Watched<T> {
     inner: Arc<Inner<T>>,
 }
 
@@ -45,18 +46,20 @@ impl<T: Default> Default for Watched<T> {
 }
 
 impl<T> Watched<T> {
-    pub(crate) fn new(value: T) -> Self {
+    /// Watches this value.
+    #[must_use]
+    pub fn new(value: T) -> Self {
         let changed = watch::Sender::new(());
         Self { inner: Arc::new(Inner { value: Mutex::new(value), changed }) }
     }
 
     /// Reads without announcing anything.
-    pub(crate) fn read<R>(&self, look: impl FnOnce(&T) -> R) -> R {
+    pub fn read<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         look(&lock(&self.inner.value))
     }
 
     /// Changes the value and wakes everyone who waits.
-    pub(crate) fn change<R>(&self, act: impl FnOnce(&mut T) -> R) -> R {
+    pub fn change<R>(&self, act: impl FnOnce(&mut T) -> R) -> R {
         let result = act(&mut lock(&self.inner.value));
         self.inner.changed.send_replace(());
         result
@@ -68,12 +71,13 @@ impl<T> Watched<T> {
     }
 
     /// A receiver for loops that have their own idea of when to stop.
-    pub(crate) fn subscribe(&self) -> watch::Receiver<()> {
+    #[must_use]
+    pub fn subscribe(&self) -> watch::Receiver<()> {
         self.inner.changed.subscribe()
     }
 
     /// Waits without a limit, for what does not fail when it waits for ever.
-    pub(crate) async fn reached(&self, is_reached: impl Fn(&T) -> bool) {
+    pub async fn reached(&self, is_reached: impl Fn(&T) -> bool) {
         let mut changed = self.subscribe();
         while !self.read(&is_reached) {
             if changed.changed().await.is_err() {
@@ -83,11 +87,10 @@ impl<T> Watched<T> {
     }
 
     /// Waits until `probe` finds what it looks for.
-    pub(crate) async fn wait_for<R>(
-        &self,
-        what: &str,
-        mut probe: impl FnMut(&T) -> Option<R>,
-    ) -> Result<R, TestkitError> {
+    ///
+    /// # Errors
+    /// [`TestkitError::TimedOut`] naming `what`.
+    pub async fn wait_for<R>(&self, what: &str, mut probe: impl FnMut(&T) -> Option<R>) -> Result<R, TestkitError> {
         let mut changed = self.subscribe();
         let search = async {
             loop {

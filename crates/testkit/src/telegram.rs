@@ -97,8 +97,7 @@ impl TelegramFake {
 
     /// Lets the next call of a method that has no fault yet go wrong.
     pub fn fail_next(&self, method: &str, fault: Fault) {
-        let method = method.to_ascii_lowercase();
-        self.state.change(|state| state.faults.entry(method).or_default().push_back(fault));
+        self.state.change(|state| state.calls.fail_next(method, fault));
     }
 
     /// Makes the token invalid from now on.
@@ -191,13 +190,13 @@ impl TelegramFake {
     /// Every call so far, in order, long polls included.
     #[must_use]
     pub fn calls(&self) -> Vec<Call> {
-        self.state.read(|state| state.calls.clone())
+        self.state.read(|state| state.calls.all().to_vec())
     }
 
     /// The calls of one method (`sendMessage`).
     #[must_use]
     pub fn calls_of(&self, method: &str) -> Vec<Call> {
-        self.state.read(|state| state.calls_of(method))
+        self.state.read(|state| state.calls.of(method))
     }
 
     /// Waits until a method was called `count` times and returns these calls.
@@ -206,8 +205,7 @@ impl TelegramFake {
     /// [`TestkitError::TimedOut`].
     pub async fn wait_for_calls(&self, method: &str, count: usize) -> Result<Vec<Call>, TestkitError> {
         let what = format!("{count} calls of {method}");
-        let reached = |state: &State| Some(state.calls_of(method)).filter(|calls| calls.len() >= count);
-        self.state.wait_for(&what, reached).await
+        self.state.wait_for(&what, |state| state.calls.reached(method, count)).await
     }
 
     /// The highest offset that was ever confirmed: every update below it is gone. 0 before the first.

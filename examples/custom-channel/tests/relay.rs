@@ -13,10 +13,9 @@ use nanobot_channel::{
 use nanobot_testkit::conformance::{
     self, Arranged, ChannelHarness, Credentials, Oddities, Pairing, Pulse, Redelivery, SendFault, SendFaults, Transport,
 };
-use nanobot_testkit::{ReservedPort, WAIT_LIMIT, abilities};
+use nanobot_testkit::{ReservedPort, TestkitError, Watched, abilities};
 use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
 use tokio_util::codec::{Framed, LinesCodec};
 
 const TOKEN: &str = "relay-token-5f1c";
@@ -41,7 +40,7 @@ struct Board {
 struct Relay {
     channel: Arc<dyn Channel>,
     section: Value,
-    board: Arc<watch::Sender<Board>>,
+    board: Watched<Board>,
     said: usize,
     last: Value,
     served: tokio::task::JoinHandle<anyhow::Result<()>>,
@@ -52,15 +51,15 @@ impl Relay {
         let port = ReservedPort::new()?;
         let section = json!({"enabled": true, "server": port.address().to_string(), "token": TOKEN});
         let channel = RelayFactory.create("relay".into(), &RawConfig::new(section.clone()))?;
-        let board = Arc::new(watch::Sender::new(Board::default()));
-        let served = TaskTracker::new().spawn(serve(port, Arc::clone(&board)));
+        let board = Watched::new(Board::default());
+        let served = TaskTracker::new().spawn(serve(port, board.clone()));
         let relay = Self { channel, section, board, said: 0, last: Value::Null, served };
         relay.wait_for("the relay to listen", |board| board.listens).await?;
         Ok(relay)
     }
 
     fn line(&self, line: Value) {
-        self.board.send_modify(|board| board.lines.push(line));
+        self.board.change(|board| board.lines.push(line));
     }
 
     fn message(&mut self, sender: &str, text: &str) {
@@ -69,16 +68,13 @@ impl Relay {
         self.line(self.last.clone());
     }
 
-    async fn wait_for(&self, what: &str, seen: impl FnMut(&Board) -> bool) -> anyhow::Result<()> {
-        let mut board = self.board.subscribe();
-        let found = tokio::time::timeout(WAIT_LIMIT, board.wait_for(seen)).await;
-        found.with_context(|| format!("waited in vain for {what}"))??;
-        Ok(())
+    async fn wait_for(&self, what: &str, seen: impl Fn(&Board) -> bool) -> Result<(), TestkitError> {
+        self.board.wait_for(what, |board| seen(board).then_some(())).await
     }
 
     fn shown_to(&self, person: &str) -> Vec<String> {
-        let board = self.board.borrow();
-        board.shown.iter().filter(|(_, to, _)| to == person).map(|(_, _, text)| text.clone()).collect()
+        let to_person = |(_, to, text): &(String, String, String)| (to == person).then(|| text.clone());
+        self.board.read(|board| board.shown.iter().filter_map(to_person).collect())
     }
 }
 
@@ -88,58 +84,52 @@ impl Drop for Relay {
     }
 }
 
-/// Waits until the board looks like that.
-async fn until(news: &mut watch::Receiver<Board>, reached: impl FnMut(&Board) -> bool) -> anyhow::Result<()> {
-    Ok(news.wait_for(reached).await.map(drop)?)
-}
-
 /// Listens, except while the relay is down.
-async fn serve(port: ReservedPort, board: Arc<watch::Sender<Board>>) -> anyhow::Result<()> {
-    let mut news = board.subscribe();
+async fn serve(port: ReservedPort, board: Watched<Board>) -> anyhow::Result<()> {
     loop {
-        until(&mut news, |board| !board.is_down).await?;
+        board.reached(|board| !board.is_down).await;
         let listener = TcpListener::bind(port.address()).await?;
-        board.send_modify(|board| board.listens = true);
+        board.change(|board| board.listens = true);
         loop {
             tokio::select! {
                 biased;
-                down = until(&mut news, |board| board.is_down) => break down?,
-                accepted = listener.accept() => until_cut(accepted?.0, &board).await?,
+                () = board.reached(|board| board.is_down) => break,
+                accepted = listener.accept() => until_cut(accepted?.0, &board).await,
             }
         }
         drop(listener);
-        board.send_modify(|board| board.listens = false);
+        board.change(|board| board.listens = false);
     }
 }
 
-async fn until_cut(stream: TcpStream, board: &watch::Sender<Board>) -> anyhow::Result<()> {
-    let (mut news, cuts) = (board.subscribe(), board.borrow().cuts);
+async fn until_cut(stream: TcpStream, board: &Watched<Board>) {
+    let cuts = board.read(|board| board.cuts);
     tokio::select! {
-        cut = until(&mut news, |board| board.cuts != cuts) => cut,
+        () = board.reached(|board| board.cuts != cuts) => {}
         // However a connection ends, the next one is served.
-        _ended = converse(stream, board) => Ok(()),
+        _ended = converse(stream, board) => {}
     }
 }
 
-async fn converse(stream: TcpStream, board: &watch::Sender<Board>) -> anyhow::Result<()> {
+async fn converse(stream: TcpStream, board: &Watched<Board>) -> anyhow::Result<()> {
     let mut wire = Framed::new(stream, LinesCodec::new());
     let hello: Value = serde_json::from_str(&wire.next().await.context("no token")??)?;
-    if hello != json!({"token": TOKEN}) || board.borrow().forgot_the_token {
+    if hello != json!({"token": TOKEN}) || board.read(|board| board.forgot_the_token) {
         return Ok(wire.send(json!({"denied": "unknown token"}).to_string()).await?);
     }
     let mut news = board.subscribe();
     // What was not acknowledged on earlier connections comes again.
     let mut sent = 0;
-    let earlier = news.borrow().lines.len();
+    let earlier = board.read(|board| board.lines.len());
     loop {
-        until(&mut news, |board| !board.is_stalled).await?;
-        let (waiting, total) = {
-            let board = news.borrow_and_update();
+        board.reached(|board| !board.is_stalled).await;
+        news.mark_unchanged();
+        let (waiting, total) = board.read(|board| {
             let is_due =
                 |(at, line): &(usize, &Value)| *at >= earlier || board.acknowledged.iter().all(|id| line["id"] != **id);
             let due = board.lines.iter().enumerate().skip(sent).filter(is_due).map(|(_, line)| line.clone());
             (due.collect::<Vec<Value>>(), board.lines.len())
-        };
+        });
         sent = total;
         for line in waiting {
             wire.send(line.as_str().map_or_else(|| line.to_string(), str::to_owned)).await?;
@@ -151,25 +141,20 @@ async fn converse(stream: TcpStream, board: &watch::Sender<Board>) -> anyhow::Re
     }
 }
 
-async fn answer(
-    wire: &mut Framed<TcpStream, LinesCodec>,
-    board: &watch::Sender<Board>,
-    line: &str,
-) -> anyhow::Result<()> {
+async fn answer(wire: &mut Framed<TcpStream, LinesCodec>, board: &Watched<Board>, line: &str) -> anyhow::Result<()> {
     let said: Value = serde_json::from_str(line)?;
     if let Some(id) = said["ack"].as_str() {
-        board.send_modify(|board| board.acknowledged.push(id.to_owned()));
+        board.change(|board| board.acknowledged.push(id.to_owned()));
         return Ok(());
     }
     let text = |name: &str| said[name].as_str().map(str::to_owned).with_context(|| format!("no {name} in {said}"));
     let part = (text("key")?, text("to")?, text("text")?);
-    let mut fault = None;
-    board.send_modify(|board| fault = board.fault.take());
+    let fault = board.change(|board| board.fault.take());
     if fault == Some(SendFault::Refused) {
         return Ok(wire.send(json!({"refused": part.0, "why": "not that"}).to_string()).await?);
     }
     let taken = json!({"taken": part.0});
-    board.send_modify(|board| {
+    board.change(|board| {
         if !board.shown.iter().any(|(key, _, _)| *key == part.0) {
             board.shown.push(part);
         }
@@ -208,11 +193,12 @@ impl ChannelHarness for Relay {
     }
 
     async fn is_acknowledged(&mut self) -> anyhow::Result<bool> {
-        Ok(self.board.borrow().acknowledged.iter().any(|id| self.last["id"] == **id))
+        Ok(self.board.read(|board| board.acknowledged.iter().any(|id| self.last["id"] == **id)))
     }
 
     async fn acknowledged(&mut self) -> anyhow::Result<()> {
-        self.wait_for("an acknowledgement", |board| board.acknowledged.iter().any(|id| self.last["id"] == **id)).await
+        let is_noted = |board: &Board| board.acknowledged.iter().any(|id| self.last["id"] == **id);
+        Ok(self.wait_for("an acknowledgement", is_noted).await?)
     }
 
     async fn friend_was_shown(&mut self, count: usize) -> anyhow::Result<Vec<String>> {
@@ -273,7 +259,7 @@ impl SendFaults for Relay {
         if !matches!(fault, SendFault::Refused | SendFault::CutAfterEffect) {
             return Ok(Arranged::Impossible("the relay takes a part or refuses it"));
         }
-        self.board.send_modify(|board| board.fault = Some(fault));
+        self.board.change(|board| board.fault = Some(fault));
         Ok(Arranged::Done)
     }
 }
@@ -281,12 +267,12 @@ impl SendFaults for Relay {
 #[async_trait]
 impl Transport for Relay {
     async fn cut(&mut self) -> anyhow::Result<()> {
-        self.board.send_modify(|board| board.cuts += 1);
+        self.board.change(|board| board.cuts += 1);
         Ok(())
     }
 
     async fn go_down(&mut self) -> anyhow::Result<Arranged> {
-        self.board.send_modify(|board| {
+        self.board.change(|board| {
             board.is_down = true;
             board.cuts += 1;
         });
@@ -295,8 +281,8 @@ impl Transport for Relay {
     }
 
     async fn come_back(&mut self) -> anyhow::Result<()> {
-        self.board.send_modify(|board| board.is_down = false);
-        self.wait_for("the relay to come back", |board| board.listens).await
+        self.board.change(|board| board.is_down = false);
+        Ok(self.wait_for("the relay to come back", |board| board.listens).await?)
     }
 }
 
@@ -308,12 +294,12 @@ impl Pulse for Relay {
     }
 
     async fn stall(&mut self) -> anyhow::Result<()> {
-        self.board.send_modify(|board| board.is_stalled = true);
+        self.board.change(|board| board.is_stalled = true);
         Ok(())
     }
 
     async fn recover(&mut self) -> anyhow::Result<()> {
-        self.board.send_modify(|board| board.is_stalled = false);
+        self.board.change(|board| board.is_stalled = false);
         Ok(())
     }
 }
@@ -341,7 +327,7 @@ impl Oddities for Relay {
 #[async_trait]
 impl Credentials for Relay {
     async fn revoke(&mut self) -> anyhow::Result<()> {
-        self.board.send_modify(|board| {
+        self.board.change(|board| {
             board.forgot_the_token = true;
             board.cuts += 1;
         });
@@ -349,7 +335,7 @@ impl Credentials for Relay {
     }
 
     async fn restore(&mut self) -> anyhow::Result<()> {
-        self.board.send_modify(|board| board.forgot_the_token = false);
+        self.board.change(|board| board.forgot_the_token = false);
         Ok(())
     }
 }

@@ -110,8 +110,7 @@ pub(super) async fn handle(state: Watched<State>, request: Request) -> Response 
     let (fault, outcome) = state.change(|state| {
         let call =
             Call { method: method.name().to_owned(), path: path.to_owned(), body: body.clone(), files: uploads.len() };
-        state.calls.push(call);
-        let fault = state.faults.get_mut(method.name()).and_then(std::collections::VecDeque::pop_front);
+        let fault = state.calls.note(call);
         let is_refused = fault.as_ref().is_some_and(|fault| fault.refusal().is_some());
         let outcome = (!is_refused).then(|| {
             state.authorize(&request, &method)?;
@@ -229,8 +228,7 @@ impl State {
 
     fn download(&mut self, rest: &str) -> Response {
         let call = Call { method: "download".to_owned(), path: rest.to_owned(), body: Value::Null, files: 0 };
-        self.calls.push(call);
-        let fault = self.faults.get_mut("download").and_then(std::collections::VecDeque::pop_front);
+        let fault = self.calls.note(call);
         if let Some(refusal) = fault.as_ref().and_then(Fault::refusal) {
             return refusal;
         }

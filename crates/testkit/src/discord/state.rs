@@ -9,6 +9,7 @@ use super::incoming::Person;
 use super::messages::{Message, SentMessage, StoredFile};
 use super::session::Session;
 use super::{Fault, Order};
+use crate::calls::{Called, Calls};
 
 const FIRST_ID: u64 = 900_000_000_000_000_000;
 const USUAL_HEARTBEAT: u64 = 41_250;
@@ -25,6 +26,12 @@ pub struct Call {
     pub body: Value,
     /// How many files came with it.
     pub files: usize,
+}
+
+impl Called for Call {
+    fn method(&self) -> &str {
+        &self.method
+    }
 }
 
 /// Where a pushed event went.
@@ -70,8 +77,7 @@ pub(super) struct State {
     pub(super) interactions: BTreeMap<u64, OpenInteraction>,
     pub(super) answers: Vec<Answer>,
     pub(super) commands: Value,
-    pub(super) calls: Vec<Call>,
-    pub(super) faults: BTreeMap<String, VecDeque<Fault>>,
+    pub(super) calls: Calls<Call, Fault>,
     pub(super) forbidden: BTreeSet<u64>,
     pub(super) is_revoked: bool,
     pub(super) is_down: bool,
@@ -105,8 +111,7 @@ impl Default for State {
             interactions: BTreeMap::new(),
             answers: Vec::new(),
             commands: Value::Array(Vec::new()),
-            calls: Vec::new(),
-            faults: BTreeMap::new(),
+            calls: Calls::default(),
             forbidden: BTreeSet::new(),
             is_revoked: false,
             is_down: false,
@@ -124,10 +129,6 @@ impl State {
 
     pub(super) fn sent(&self) -> Vec<SentMessage> {
         self.messages.values().filter(|message| message.is_by_bot).map(|message| self.show(message)).collect()
-    }
-
-    pub(super) fn calls_of(&self, method: &str) -> Vec<Call> {
-        self.calls.iter().filter(|call| call.method == method).cloned().collect()
     }
 
     pub(super) fn reactions_to(&self, message: u64) -> Vec<&str> {

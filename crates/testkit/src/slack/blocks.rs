@@ -14,6 +14,7 @@ pub(super) fn check(blocks: &Value) -> Result<(), ApiError> {
         return wrong("there must be 1 to 50 blocks");
     }
     let mut actions = BTreeSet::new();
+    let mut tables = 0;
     for block in blocks {
         let elements = block.get("elements").and_then(Value::as_array);
         match block.get("type").and_then(Value::as_str) {
@@ -42,8 +43,46 @@ pub(super) fn check(blocks: &Value) -> Result<(), ApiError> {
                     }
                 }
             }
+            Some("table") => {
+                tables += 1;
+                table(block)?;
+            }
             _ => return wrong("an unknown type of block"),
         }
+    }
+    if tables > 1 {
+        return Err(ApiError::because("invalid_attachments", "only_one_table_allowed"));
+    }
+    Ok(())
+}
+
+/// At most 100 rows of at most 20 cells, each with some text, and 10,000 characters in all of them.
+fn table(block: &Value) -> Result<(), ApiError> {
+    let wrong = |message: &str| Err(ApiError::because("invalid_blocks", message));
+    let Some(rows) = block.get("rows").and_then(Value::as_array).filter(|rows| (1..=100).contains(&rows.len())) else {
+        return wrong("a table must have 1 to 100 rows");
+    };
+    let mut characters = 0;
+    for row in rows {
+        let Some(cells) = row.as_array().filter(|cells| (1..=20).contains(&cells.len())) else {
+            return wrong("a row must have 1 to 20 cells");
+        };
+        for cell in cells {
+            text(Some(cell), "raw_text", 10_000)?;
+            characters += cell.get("text").and_then(Value::as_str).unwrap_or_default().chars().count();
+        }
+    }
+    if characters > 10_000 {
+        return wrong("the cells of a table must have at most 10000 characters");
+    }
+    let settings = block.get("column_settings").and_then(Value::as_array);
+    let is_known = |setting: &Value| {
+        let align =
+            setting.get("align").is_none_or(|align| ["left", "center", "right"].iter().any(|known| align == known));
+        align && setting.get("is_wrapped").is_none_or(Value::is_boolean)
+    };
+    if settings.is_some_and(|settings| settings.len() > 20 || !settings.iter().all(is_known)) {
+        return wrong("column_settings must be at most 20 of align and is_wrapped");
     }
     Ok(())
 }

@@ -1,8 +1,11 @@
 //! Conversations and people, page by page.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::api::{ApiError, Outcome};
+use super::messages::Message;
 use super::params::Params;
 use super::state::{Channel, State};
 use crate::json::set;
@@ -35,7 +38,10 @@ impl State {
     /// The messages of a channel, the newest first, without those in threads.
     pub(super) fn history(&self, params: &Params) -> Outcome {
         let channel = self.writable(params.text("channel"))?;
-        let messages = self.messages(&channel, params, |_, thread| thread.is_none());
+        let is_shown = |_: &str, message: &Message| {
+            message.thread.is_none() || message.subtype.as_deref() == Some("thread_broadcast")
+        };
+        let messages = self.messages(&channel, params, is_shown);
         page("messages", messages.into_iter().rev().collect(), params)
     }
 
@@ -43,10 +49,11 @@ impl State {
     pub(super) fn replies(&self, params: &Params) -> Outcome {
         let channel = self.writable(params.text("channel"))?;
         let root = params.text("ts");
-        let known = self.channels.get(&channel).and_then(|known| known.messages.get(root));
-        let first = known.ok_or_else(|| ApiError::new("thread_not_found"))?.json(root, self.shows_metadata(params));
-        let mut messages = vec![first];
-        messages.extend(self.messages(&channel, params, |ts, thread| thread == Some(root) && ts != root));
+        let known = self.channels.get(&channel).ok_or_else(|| ApiError::new("channel_not_found"))?;
+        let first = known.messages.get(root).ok_or_else(|| ApiError::new("thread_not_found"))?;
+        let mut messages = vec![known.shown(root, first, &known.threads(), self.shows_metadata(params))];
+        let is_reply = |ts: &str, message: &Message| message.thread.as_deref() == Some(root) && ts != root;
+        messages.extend(self.messages(&channel, params, is_reply));
         page("messages", messages, params)
     }
 
@@ -54,17 +61,48 @@ impl State {
         params.flag("include_all_metadata") && !self.hides_metadata
     }
 
-    fn messages(&self, channel: &str, params: &Params, is_meant: impl Fn(&str, Option<&str>) -> bool) -> Vec<Value> {
+    fn messages(&self, channel: &str, params: &Params, is_meant: impl Fn(&str, &Message) -> bool) -> Vec<Value> {
         let (oldest, latest) = (params.given("oldest"), params.given("latest"));
         let takes_ends = params.flag("inclusive");
         let is_in_time = |ts: &str| {
             let after = oldest.is_none_or(|oldest| ts > oldest || (takes_ends && ts == oldest));
             after && latest.is_none_or(|latest| ts < latest || (takes_ends && ts == latest))
         };
-        let all = self.channels.get(channel).into_iter().flat_map(|channel| &channel.messages);
-        let shown = all
-            .filter(|(ts, message)| !message.is_deleted && is_in_time(ts) && is_meant(ts, message.thread.as_deref()));
-        shown.map(|(ts, message)| message.json(ts, self.shows_metadata(params))).collect()
+        let Some(channel) = self.channels.get(channel) else { return Vec::new() };
+        let threads = channel.threads();
+        let all = channel.messages.iter();
+        let shown = all.filter(|(ts, message)| !message.is_deleted && is_in_time(ts) && is_meant(ts, message));
+        shown.map(|(ts, message)| channel.shown(ts, message, &threads, self.shows_metadata(params))).collect()
+    }
+}
+
+/// How many answers a message has, and the last of them.
+type Threads<'a> = BTreeMap<&'a str, (usize, &'a str)>;
+
+impl Channel {
+    fn threads(&self) -> Threads<'_> {
+        let mut threads = Threads::new();
+        for (ts, message) in self.messages.iter().filter(|(_, message)| !message.is_deleted) {
+            if let Some(root) = &message.thread {
+                let (count, last) = threads.entry(root).or_default();
+                (*count, *last) = (*count + 1, ts);
+            }
+        }
+        threads
+    }
+
+    /// A message as history and answers show it.
+    fn shown(&self, ts: &str, message: &Message, threads: &Threads<'_>, with_metadata: bool) -> Value {
+        let mut json = message.json(ts, with_metadata);
+        if let Some((count, last)) = threads.get(ts) {
+            set(&mut json, "thread_ts", ts);
+            set(&mut json, "reply_count", *count);
+            set(&mut json, "latest_reply", *last);
+        }
+        if let Some(root) = message.thread.as_ref().and_then(|root| self.messages.get(root)) {
+            set(&mut json, "parent_user_id", root.user.as_str());
+        }
+        json
     }
 }
 

@@ -66,7 +66,7 @@ pub(super) enum Out {
 }
 
 impl State {
-    pub(super) fn push(&mut self, incoming: Incoming) -> Pushed {
+    pub(super) fn push(&mut self, incoming: Incoming, is_told: bool) -> Pushed {
         let Incoming { channel, person, text, thread, subtype, files } = incoming;
         self.meet(&person);
         if !self.channels.contains_key(&channel) {
@@ -89,12 +89,14 @@ impl State {
         }
         let files: Vec<Value> = files.into_iter().map(|file| self.offer(file)).collect();
         if !files.is_empty() {
-            set(&mut event, "files", files);
+            set(&mut event, "files", files.clone());
         }
         if let Some(known) = self.channels.get_mut(&channel) {
-            known
-                .messages
-                .insert(ts.clone(), Message { user: person.id, text: text.clone(), thread, ..Message::default() });
+            let message = Message { user: person.id, text: text.clone(), thread, subtype, files, ..Message::default() };
+            known.messages.insert(ts.clone(), message);
+        }
+        if !is_told {
+            return Pushed { channel, ts, events: Vec::new() };
         }
         let is_direct = channel.starts_with('D');
         let mut events = Vec::new();

@@ -47,8 +47,7 @@ impl State {
             Err(error) => return self.refuse(&error),
         };
         let values = Value::Object(params.0.clone());
-        self.calls.push(Call { method: method.name.to_owned(), params: values, at: Instant::now() });
-        let fault = self.fault(method.name);
+        let fault = self.calls.note(Call { method: method.name.to_owned(), params: values, at: Instant::now() });
         if let Some(instead) = fault.as_ref().and_then(Fault::instead) {
             return instead;
         }

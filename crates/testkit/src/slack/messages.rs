@@ -52,6 +52,9 @@ pub(super) struct Message {
     pub(super) user: String,
     pub(super) text: String,
     pub(super) thread: Option<String>,
+    pub(super) subtype: Option<String>,
+    /// What a person sent with it.
+    pub(super) files: Vec<Value>,
     pub(super) blocks: Value,
     pub(super) metadata: Value,
     pub(super) history: Vec<String>,
@@ -69,6 +72,12 @@ impl Message {
         }
         if let Some(thread) = &self.thread {
             set(&mut json, "thread_ts", thread.as_str());
+        }
+        if let Some(subtype) = &self.subtype {
+            set(&mut json, "subtype", subtype.as_str());
+        }
+        if !self.files.is_empty() {
+            set(&mut json, "files", self.files.clone());
         }
         if !self.blocks.is_null() {
             set(&mut json, "blocks", self.blocks.clone());

@@ -1,6 +1,6 @@
 //! Everything the fake knows. Every method of the API changes it in one step.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use chrono::Utc;
@@ -13,6 +13,7 @@ use super::envelope::{Connection, Event, Sent};
 use super::files::{Download, Upload};
 use super::incoming::Person;
 use super::messages::Message;
+use crate::calls::{Called, Calls};
 
 /// How long Slack waits for an acknowledgement.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -26,6 +27,12 @@ pub struct Call {
     pub params: Value,
     /// When it came.
     pub at: Instant,
+}
+
+impl Called for Call {
+    fn method(&self) -> &str {
+        &self.method
+    }
 }
 
 #[derive(Debug)]
@@ -47,8 +54,7 @@ pub(super) struct State {
     pub(super) downloads: BTreeMap<String, Download>,
     pub(super) download_count: usize,
     pub(super) uploads: BTreeMap<String, Upload>,
-    pub(super) calls: Vec<Call>,
-    pub(super) faults: BTreeMap<String, VecDeque<Fault>>,
+    pub(super) calls: Calls<Call, Fault>,
     pub(super) complaints: Vec<String>,
     pub(super) tickets: BTreeSet<String>,
     pub(super) events: Vec<Event>,
@@ -84,8 +90,7 @@ impl Default for State {
             downloads: BTreeMap::new(),
             download_count: 0,
             uploads: BTreeMap::new(),
-            calls: Vec::new(),
-            faults: BTreeMap::new(),
+            calls: Calls::default(),
             complaints: Vec::new(),
             tickets: BTreeSet::new(),
             events: Vec::new(),
@@ -128,12 +133,8 @@ impl State {
         }
     }
 
-    pub(super) fn calls_of(&self, method: &str) -> Vec<Call> {
-        self.calls.iter().filter(|call| call.method == method).cloned().collect()
-    }
-
-    /// The fault that was scripted for the next call of a method.
+    /// The fault that was scripted for the next call of a method, or for what is no call.
     pub(super) fn fault(&mut self, method: &str) -> Option<Fault> {
-        self.faults.get_mut(method)?.pop_front()
+        self.calls.fault(method)
     }
 }

@@ -100,8 +100,7 @@ impl State {
     /// Notes a call and takes the fault that was scripted for it.
     fn record(&mut self, method: &str, params: &Params) -> Option<Fault> {
         let (values, files) = (Value::Object(params.values.clone()), params.files.len());
-        self.calls.push(Call { method: method.to_owned(), params: values, files });
-        self.faults.get_mut(&method.to_ascii_lowercase())?.pop_front()
+        self.calls.note(Call { method: method.to_owned(), params: values, files })
     }
 
     fn call(&mut self, method: &str, params: &Params) -> Outcome {

@@ -1,6 +1,6 @@
 //! Everything the fake knows. Every method of the API changes it in one step.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::Utc;
 use serde_json::{Value, json};
@@ -12,6 +12,7 @@ use super::incoming::{Incoming, Person, marks};
 use super::messages::{Message, SentMessage};
 use super::webhook::Webhook;
 use super::{BOT_ID, BOT_USERNAME};
+use crate::calls::{Called, Calls};
 use crate::json::set;
 
 /// Kinds of updates that come unless others were asked for; reactions and member changes do not.
@@ -27,6 +28,12 @@ pub struct Call {
     pub params: Value,
     /// How many files came with it.
     pub files: usize,
+}
+
+impl Called for Call {
+    fn method(&self) -> &str {
+        &self.method
+    }
 }
 
 /// Where a pushed message went.
@@ -59,8 +66,7 @@ pub(super) struct State {
     presses: usize,
     pub(super) open_callbacks: BTreeSet<String>,
     pub(super) commands: Value,
-    pub(super) calls: Vec<Call>,
-    pub(super) faults: BTreeMap<String, VecDeque<Fault>>,
+    pub(super) calls: Calls<Call, Fault>,
     pub(super) is_revoked: bool,
     /// The bot's messages in the order of sending, by chat and id.
     pub(super) sent: Vec<(i64, i64)>,
@@ -173,10 +179,6 @@ impl State {
         let message = |(chat, id): &(i64, i64)| self.chats.get(chat)?.messages.get(id).map(|message| (*chat, message));
         let sent = self.sent.iter().filter_map(message);
         sent.map(|(chat, message)| SentMessage::of(chat, message, &self.files)).collect()
-    }
-
-    pub(super) fn calls_of(&self, method: &str) -> Vec<Call> {
-        self.calls.iter().filter(|call| call.method == method).cloned().collect()
     }
 
     pub(super) fn reactions(&self, chat_id: i64, message_id: i64) -> Vec<String> {

@@ -139,13 +139,13 @@ async fn unwanted_kinds_do_not_come() {
 #[tokio::test]
 async fn a_long_poll_waits_for_news_and_a_second_poller_ends_the_first() {
     let (fake, bot) = start().await;
-    let (updates, pushed) = tokio::join!(async { bot.get_updates().timeout(10).await.unwrap() }, async {
+    let (updates, pushed) = tokio::join!(async { bot.get_updates().timeout(50).await.unwrap() }, async {
         fake.wait_for_calls("getUpdates", 1).await.unwrap();
         fake.push(Incoming::private(&ann(), "x"))
     });
     assert_eq!(updates.len(), 1);
     let next = i32::try_from(pushed.update_id.unwrap()).unwrap() + 1;
-    let (first, second) = tokio::join!(async { bot.get_updates().offset(next).timeout(10).await }, async {
+    let (first, second) = tokio::join!(async { bot.get_updates().offset(next).timeout(50).await }, async {
         fake.wait_for_calls("getUpdates", 2).await.unwrap();
         bot.get_updates().offset(next).await
     });
