@@ -69,6 +69,7 @@ impl OutboundWorker {
     pub(crate) async fn run(mut self) {
         let Some(mut subscription) = self.subscribe().await else { return };
         self.inherit().await;
+        self.working.resume(Arc::clone(&self.ledger)).await;
         while let Some(delivery) = self.next(&mut subscription).await {
             self.handle(delivery).await;
         }

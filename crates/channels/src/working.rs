@@ -1,4 +1,5 @@
-//! Shows that the assistant is at work, from a message's acceptance to the end of its turn.
+//! Shows that the assistant is at work, from a message's acceptance to the end of its turn, also
+//! where the program begins anew in between.
 //!
 //! Decision: one small task per chat that is being worked for keeps the typing indicator alive, and
 //! says in words that a turn is alive when nothing was to be seen of it for long. It ends with the
@@ -7,6 +8,7 @@
 //! nothing, which nobody is hurt by.
 
 mod alive;
+mod resumed;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,6 +42,11 @@ type Place = (ChatId, Option<String>);
 
 fn place(chat: &ChatId, delivery: &DeliveryContext) -> Place {
     (chat.clone(), delivery.thread.clone())
+}
+
+/// The turn of a message.
+fn turn_of(message: &InboundMessage) -> TraceId {
+    message.journal_id().map_or_else(|| TraceId::from("unnamed"), |id| TraceId::from(id.as_str()))
 }
 
 /// The work for one chat.
@@ -81,7 +88,7 @@ impl WorkKeeper {
 
     /// A message was accepted: its turn begins.
     pub(crate) fn begin(&self, message: &InboundMessage) {
-        let turn = message.journal_id().map_or_else(|| TraceId::from("unnamed"), |id| TraceId::from(id.as_str()));
+        let turn = turn_of(message);
         let place = place(&message.chat_id, &message.delivery);
         let token = self.cancel.child_token();
         {
@@ -110,16 +117,19 @@ impl WorkKeeper {
 
     /// A turn is over, or its reply is there.
     pub(crate) fn end(&self, message: &OutboundMessage) {
-        let place = place(&message.chat_id, &message.delivery);
+        self.end_turn(&place(&message.chat_id, &message.delivery), &message.key.turn);
+    }
+
+    fn end_turn(&self, place: &Place, turn: &TraceId) {
         let mut shown = self.shown();
-        let Some(work) = shown.get_mut(&place) else { return };
-        let was_oldest = work.turns.first() == Some(&message.key.turn);
-        work.turns.retain(|turn| *turn != message.key.turn);
+        let Some(work) = shown.get_mut(place) else { return };
+        let was_oldest = work.turns.first() == Some(turn);
+        work.turns.retain(|other| other != turn);
         if was_oldest {
             work.life.begin_again();
         }
         if work.turns.is_empty()
-            && let Some(work) = shown.remove(&place)
+            && let Some(work) = shown.remove(place)
         {
             work.token.cancel();
         }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use nanobot_bus::{Bus as _, MemoryBus};
+use nanobot_bus::{Bus as _, MemoryBus, Settle};
 use nanobot_channel::{
-    Arrival, DeliveryContext, InboundMessage, MessageId, OutboundKey, OutboundKind, OutboundMessage,
+    Arrival, DeliveryContext, InboundMessage, MessageId, Origin, OutboundKey, OutboundKind, OutboundMessage,
 };
 use nanobot_channels::DeliverySettings;
 use nanobot_testkit::RecordingChannel;
@@ -60,6 +60,45 @@ async fn the_typing_indicator_lasts_from_acceptance_to_the_reply() {
     assert!(fixture.typing_in_a_minute().await > 0);
     fixture.publish(of_turn(&message, OutboundKind::Final, "done")).await;
     assert_eq!(fixture.typing_in_a_minute().await, 0);
+}
+
+/// A bus on which this was said before anybody listened.
+async fn unanswered(messages: &[&InboundMessage]) -> MemoryBus {
+    let bus = MemoryBus::new();
+    for message in messages {
+        bus.publish_inbound((*message).clone()).await.unwrap();
+    }
+    bus
+}
+
+#[tokio::test(start_paused = true)]
+async fn turns_that_go_on_after_a_start_show_it_and_say_that_they_are_alive() {
+    let (first, second) = (said("1", None, "hi"), said("2", None, "hi"));
+    let elsewhere = InboundMessage { channel: "other".into(), chat_id: "2".into(), ..said("3", None, "hi") };
+    let job = InboundMessage { chat_id: "3".into(), origin: Origin::Cron { job: "j".into() }, ..said("4", None, "hi") };
+    let bus = unanswered(&[&first, &second, &elsewhere, &job]).await;
+    let fixture = start_on(bus, vec![RecordingChannel::new("chat")]);
+    assert!(fixture.typing_in_a_minute().await > 0);
+    assert!(fixture.channels[0].typing_shown().iter().all(|chat| *chat == "1".into()), "of its own people alone");
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(fixture.channels[0].texts(), ["Still at work, for 1 min."]);
+    fixture.bus.offer(of_turn(&first, turn_end(), ""));
+    assert!(fixture.typing_in_a_minute().await > 0);
+    fixture.publish(of_turn(&second, OutboundKind::Final, "done")).await;
+    assert_eq!(fixture.typing_in_a_minute().await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_goes_on_ends_with_its_message_where_nobody_tells_its_end() {
+    let (first, second) = (said("1", None, "hi"), said("2", Some("7"), "hi"));
+    let fixture = start_on(unanswered(&[&first, &second]).await, vec![RecordingChannel::new("chat")]);
+    assert!(fixture.typing_in_a_minute().await > 20, "in both places");
+    let mut inbound = fixture.bus.inbound().await.unwrap();
+    for left in [true, false] {
+        inbound.next().await.unwrap().settle(Settle::Ack).await.unwrap();
+        sleep(Duration::from_secs(6)).await;
+        assert_eq!(fixture.typing_in_a_minute().await > 0, left);
+    }
 }
 
 #[tokio::test(start_paused = true)]
