@@ -32,7 +32,7 @@ impl World {
     fn section(&self, keys: &Value) -> Value {
         let mut section = json!({
             "enabled": true, "token": TOKEN, "apiBase": self.telegram.api_base(), "allowFrom": ["*"],
-            "streaming": false, "reactEmoji": "", "pollTimeout": 1, "requestTimeout": 5, "aliveWithinS": 4,
+            "streaming": false, "reactEmoji": "", "pollTimeout": 1, "aliveWithinS": 4,
         });
         section.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
         section

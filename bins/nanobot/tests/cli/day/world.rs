@@ -15,7 +15,7 @@ use super::friend::Friend;
 use super::judge::{DONE, Judge, tokens, uncertain_tokens};
 use super::script::{Message, Place, Trouble};
 use crate::gateway::Running;
-use crate::support::Home;
+use crate::support::{DEADLINE, Home};
 
 /// A group on Telegram.
 const GROUP: i64 = -1_001_234_567_890;
@@ -24,10 +24,12 @@ const SLACK_ROOM: &str = "C0ROOM";
 /// What the log says of credentials that the platform does not know.
 const REFUSED: &str = "refuses the credentials";
 /// How long the day waits for anything.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = DEADLINE;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// The inbox is looked at once in so many looks.
 const INBOX_EVERY: usize = 20;
+/// How long before its time a reminder is set, in seconds: setting it may be slow.
+const SET_BEFORE: u64 = 25;
 /// Pauses that platforms ask for, in seconds.
 const PAUSE: u32 = 1;
 
@@ -172,7 +174,7 @@ impl World {
         self.slack.add_person(&slack_ann());
         for number in 1..=6_u32 {
             let (place, channel, chat) = &places[number as usize % places.len()];
-            let at = chrono::Local::now() + Duration::from_secs(4 + 5 * u64::from(number));
+            let at = chrono::Local::now() + Duration::from_secs(SET_BEFORE + 5 * u64::from(number));
             let (token, at) = (format!("r-{number:04}"), at.format("%Y-%m-%dT%H:%M:%S").to_string());
             let text = format!("remind them of {token}");
             let arguments = ["cron", "add", "-m", &text, "--at", &at, "-d", "--channel", channel, "--to", chat];
