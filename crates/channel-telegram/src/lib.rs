@@ -10,8 +10,10 @@
 //! one works in private chats alone, and the message that people have seen growing becomes the reply
 //! without another one appearing below it.
 //!
-//! What it does not do: Rich Messages (`richMessages` is not read), business accounts, payments,
-//! inline mode.
+//! Decision: `richMessages` is not read. Telegram's own Markdown is another one than that of models: it
+//! reads prices as formulas, and fetches pictures from whatever address a text names.
+//!
+//! What it does not do: business accounts, payments, inline mode.
 
 mod address;
 mod album;
