@@ -39,7 +39,7 @@ pub(super) async fn serve(stream: TcpStream, state: Watched<State>) -> io::Resul
     let has_idle = state.read(|state| state.has_idle);
     let reader = BufReader::new(reader);
     let mut connection = Connection { reader, writer, state, has_idle, is_in: false, is_selected: false, told: 0 };
-    match connection.state.change(|state| state.begin("GREETING")) {
+    match connection.state.change(|state| state.commands.fault("GREETING")) {
         None => connection.say("* OK ready\r\n").await?,
         Some(MailFault::Answer(text)) => return connection.say(&text).await,
         Some(MailFault::Stall) => future::pending().await,
