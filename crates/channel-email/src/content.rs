@@ -3,8 +3,11 @@
 //! Decision: plain text before HTML. Of a text that answers the assistant, what it quotes of the
 //! assistant at its end is left out, because the conversation has it already.
 
+use std::borrow::Cow;
+
+use encoding_rs::WINDOWS_1252;
 use mail_parser::decoders::html::html_to_text;
-use mail_parser::{Message, MessageParser, MimeHeaders as _};
+use mail_parser::{Message, MessageParser, MessagePart, MimeHeaders as _};
 
 use crate::attachment::Attachment;
 
@@ -75,13 +78,36 @@ fn disguise(line: &mut [u8], word: &[u8], other: &[u8]) {
 }
 
 fn text(message: &Message<'_>) -> String {
-    let plain: Vec<_> = (0..message.text_body_count()).filter_map(|index| message.body_text(index)).collect();
-    let plain = plain.join("\n");
+    let plain = (0..message.text_body_count()).filter_map(|index| {
+        let text = message.body_text(index)?;
+        let part = u32::try_from(index).ok().and_then(|index| message.text_part(index));
+        Some(if part.is_some_and(says_ascii) { as_meant(text) } else { text })
+    });
+    let plain = plain.collect::<Vec<_>>().join("\n");
     if !plain.trim().is_empty() {
         return plain;
     }
     let html = (0..message.html_body_count()).filter_map(|index| message.body_html(index));
     html.map(|html| html_to_text(&html)).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether a part says that all its letters are ASCII, as some programs do whatever they are.
+fn says_ascii(part: &MessagePart<'_>) -> bool {
+    let charset = part.content_type().and_then(|kind| kind.attribute("charset"));
+    charset.is_some_and(|charset| ["us-ascii", "ascii"].iter().any(|ascii| ascii.eq_ignore_ascii_case(charset)))
+}
+
+/// What is not ASCII in such a part was read as the letters of western Windows. Where it makes sense
+/// as UTF-8, that is what was meant.
+fn as_meant(text: Cow<'_, str>) -> Cow<'_, str> {
+    if text.is_ascii() {
+        return text;
+    }
+    let (bytes, _, is_lossy) = WINDOWS_1252.encode(&text);
+    match String::from_utf8(bytes.into_owned()) {
+        Ok(meant) if !is_lossy => meant.into(),
+        _ => text,
+    }
 }
 
 /// The text with plain line ends, without characters that cannot be seen, and without blank lines
@@ -136,7 +162,7 @@ mod tests {
 
     #[test]
     fn texts_are_read_in_many_forms() {
-        let table: [(&[u8], &str); 17] = [
+        let table: [(&[u8], &str); 18] = [
             (b"Subject: x\r\n\r\none\r\n\r\n\r\n\r\ntwo \x07\r\n", "one\n\ntwo"),
             (b"Content-Type: text/plain; charset=iso-8859-1\r\n\r\nGr\xfc\xdfe", "Grüße"),
             (b"Content-Type: text/plain; charset=gb2312\r\n\r\n\xc4\xe3\xba\xc3", "你好"),
@@ -144,6 +170,7 @@ mod tests {
             // What is said of the letters is missing, misspelt, or wrong.
             (b"Subject: x\r\n\r\nGr\xc3\xbc\xc3\x9fe", "Gr\u{fc}\u{df}e"),
             (b"Content-Type: text/plain; charset=us-ascii\r\n\r\nGr\xc3\xbc\xc3\x9fe", "Gr\u{fc}\u{df}e"),
+            (b"Content-Type: text/plain; charset=US-ASCII\r\n\r\nGr\xfc\xdfe", "Gr\u{fc}\u{df}e"),
             (b"Content-Type: text/plain; charset=UTF8\r\n\r\nGr\xc3\xbc\xc3\x9fe", "Gr\u{fc}\u{df}e"),
             (b"Content-Type: text/plain; charset=x-unknown\r\n\r\nGr\xc3\xbc\xc3\x9fe", "Gr\u{fc}\u{df}e"),
             (b"Content-Type: text/plain; charset=utf-8\r\n\r\nGr\xfc\xdfe", "Gr\u{fffd}\u{fffd}e"),

@@ -21,9 +21,9 @@ const CREDENTIALS: &[Credential] = &[
     ),
 ];
 
-/// After how many seconds nobody waits for a send any more: connecting, being taken and bringing a large
+/// After how many seconds nobody waits for a send any more: getting in, being taken and bringing a large
 /// mail there have their own limits, which are shorter together.
-const SEND_TIMEOUT: u64 = 200;
+const SEND_TIMEOUT: u64 = 300;
 
 /// The keys about the servers and about logging in there.
 fn servers(config: &EmailConfig) -> Map {
