@@ -69,6 +69,16 @@ fn telegram(keys: &Value) -> Value {
     json!({"channels": {"telegram": section}})
 }
 
+fn email(keys: &Value) -> Value {
+    let mut section = json!({
+        "enabled": true, "consentGranted": true, "allowFrom": ["ann@x.test"], "authservId": "mx.x.test",
+        "imapHost": "imap.x.test", "imapUsername": "bot@x.test", "imapPassword": "x",
+        "smtpHost": "smtp.x.test", "smtpUsername": "bot@x.test", "smtpPassword": "x",
+    });
+    merge(&mut section, keys);
+    json!({"channels": {"email": section}})
+}
+
 async fn doctor(home: &Home, options: &[&str]) -> (Run, Vec<Value>) {
     let arguments: Vec<&str> = ["doctor", "--json"].into_iter().chain(options.iter().copied()).collect();
     let run = home.run(&arguments).await;
@@ -77,7 +87,7 @@ async fn doctor(home: &Home, options: &[&str]) -> (Run, Vec<Value>) {
     (run, findings)
 }
 
-const FAULTS: [Planted; 28] = [
+const FAULTS: [Planted; 31] = [
     Planted {
         name: "a comma too many",
         plant: |home| home.write("config.json", "{\"agents\": {},,}"),
@@ -327,6 +337,33 @@ const FAULTS: [Planted; 28] = [
         severity: "fault",
         what: "is not UTF-8",
         remedy: "memory restore",
+    },
+    Planted {
+        name: "mail that is believed whoever vouches for it",
+        plant: |home| set(home, &email(&json!({"authservId": ""}))),
+        options: &[],
+        id: "channels.senders",
+        severity: "warning",
+        what: "channels.email.authservId is not set",
+        remedy: "Authentication-Results",
+    },
+    Planted {
+        name: "mail that nobody has to vouch for",
+        plant: |home| set(home, &email(&json!({"verifyDkim": false, "verifySpf": false}))),
+        options: &[],
+        id: "channels.senders",
+        severity: "warning",
+        what: "verifySpf are false",
+        remedy: "channels.email.verifyDkim",
+    },
+    Planted {
+        name: "a mailbox that is silent for longer than it may be",
+        plant: |home| set(home, &email(&json!({"idleSeconds": 600}))),
+        options: &[],
+        id: "channels.silence",
+        severity: "warning",
+        what: "after 120 s",
+        remedy: "aliveWithinS to more than 630",
     },
     Planted {
         name: "a skill that is no text",

@@ -36,6 +36,12 @@ pub(super) async fn examine(chart: &mut Chart, config: &Config) {
                 chart.note(severity, "channels.access", what, Some(format!("{}.", notice.remedy)));
             }
             exposure(chart, &key, &settings.access, &tools);
+            #[cfg(feature = "email")]
+            if wanted.kind == "email"
+                && let Ok(config) = nanobot_channel_email::EmailConfig::from_section(&wanted.raw.section)
+            {
+                super::mail::examine(chart, &key, &config, &settings.delivery);
+            }
         }
         if !chart.doctor.probe {
             continue;

@@ -9,6 +9,8 @@ mod configuration;
 mod gateway;
 mod home;
 mod machine;
+#[cfg(feature = "email")]
+mod mail;
 pub(crate) mod models;
 mod workspace;
 
