@@ -14,6 +14,9 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
+import urllib.parse
+import urllib.request
 from email.message import EmailMessage
 from email.utils import make_msgid
 from pathlib import Path
@@ -97,6 +100,43 @@ def check_fake_sending(fake):
         assert smtp.sendmail("a@x.test", ["b@x.test"], "Subject: x\r\n\r\n.dot\r\n..two") == {}
     (sent,) = fake.order()["sent"]
     assert sent == {"from": "a@x.test", "to": ["b@x.test"], "raw": "Subject: x\r\n\r\n.dot\r\n..two\r\n"}, sent
+
+
+def check_fake_tokens(fake):
+    """The server for access tokens, and logging in with what it gives."""
+    where = fake.where
+    keys = ("client_id", "client_secret", "refresh_token")
+    fields = {"grant_type": "refresh_token"} | {key: where[key] for key in keys}
+
+    def ask(**changed):
+        form = urllib.parse.urlencode(fields | changed).encode()
+        with urllib.request.urlopen(where["token_url"], form, timeout=LIMIT) as answer:
+            return json.load(answer)
+
+    refused(lambda: ask(refresh_token="another"), urllib.error.HTTPError, 400)
+    refused(lambda: ask(client_secret="another"), urllib.error.HTTPError, 401)
+    given = ask()
+    assert (given["token_type"], given["expires_in"]) == ("Bearer", 3600), given
+
+    def shown(token):
+        return f"user={where['user']}\x01auth=Bearer {token}\x01\x01"
+
+    box = imaplib.IMAP4("127.0.0.1", where["imap"])
+    assert "AUTH=XOAUTH2" in box.capabilities, box.capabilities
+    answers = iter([shown("wrong").encode(), b""])
+    refused(lambda: box.authenticate("XOAUTH2", lambda _: next(answers)), imaplib.IMAP4.error, "AUTHENTICATIONFAILED")
+    assert box.authenticate("XOAUTH2", lambda _: shown(given["access_token"]).encode())[0] == "OK"
+    assert box.select("inbox")[0] == "OK"
+    assert box.uid("SEARCH", "UNSEEN UNDELETED SINCE 1-Jan-2020")[0] == "OK"
+    box.logout()
+    with smtplib.SMTP("127.0.0.1", where["smtp"]) as smtp:
+        smtp.ehlo()
+
+        def wrong(challenge=None):
+            return "" if challenge else shown("wrong")
+
+        refused(lambda: smtp.auth("XOAUTH2", wrong), smtplib.SMTPAuthenticationError, 535)
+        assert smtp.auth("XOAUTH2", lambda challenge=None: shown(given["access_token"]))[0] == 235
 
 
 class Person:
@@ -252,7 +292,7 @@ def check_restart(where, gateway):
 
 def main(binaries):
     fake = Helper(str(binaries / "examples/mail_fake"))
-    for check in (check_fake_mailbox, check_fake_sending):
+    for check in (check_fake_mailbox, check_fake_sending, check_fake_tokens):
         check(fake)
         print("ok", check.__name__)
     fake.close()

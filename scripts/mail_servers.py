@@ -2,11 +2,13 @@
 
 Everybody at mail.test has a mailbox there and the password PASSWORD. Like a provider's, the server for
 sending takes mail from those who log in, and says in the header whether they are who they write they are.
+The assistant's mailbox also opens to access tokens, which a server of the same provider gives for a refresh token.
 
 Prints one line of JSON with the ports and the certificate of its authority, and ends with its input.
 """
 
 import asyncio
+import base64
 import json
 import logging
 import os
@@ -18,16 +20,23 @@ import ssl
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import warnings
+from collections import namedtuple
 from email.parser import BytesHeaderParser
 from email.utils import parseaddr
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
 
 PASSWORD = "Secret_of_mail.test_1"
+REFRESH_TOKEN = "refresh-token-of-mail.test"
+CLIENT_ID = "client-of-mail.test"
+BOT = "bot@mail.test"
 HOST = "localhost"
 
 CONFIG = """
@@ -44,8 +53,13 @@ ssl = yes
 ssl_cert = <{base}/server.pem
 ssl_key = <{base}/server.key
 mail_location = maildir:{base}/mail/%n
-auth_mechanisms = plain login
+auth_mechanisms = plain login xoauth2
 postmaster_address = postmaster@mail.test
+passdb {{
+  driver = oauth2
+  mechanisms = xoauth2
+  args = {base}/oauth2.conf
+}}
 passdb {{
   driver = static
   args = password={password}
@@ -85,6 +99,14 @@ service stats {{
 }}
 """
 
+OAUTH = """
+introspection_mode = get
+introspection_url = http://127.0.0.1:{port}/introspect?token=
+username_attribute = email
+active_attribute = active
+active_value = true
+"""
+
 
 def free_ports(count):
     """Ports that nobody has now."""
@@ -115,7 +137,7 @@ def make_certificates(base):
 class Dovecot:
     """A mailbox server in the foreground."""
 
-    def __init__(self, base):
+    def __init__(self, base, provider):
         self.imap, self.imaps, self.lmtp = free_ports(3)
         me = pwd.getpwuid(os.getuid())
         is_root = me.pw_uid == 0
@@ -138,6 +160,7 @@ class Dovecot:
         mail.mkdir()
         if is_root:
             os.chown(mail, owner.pw_uid, owner.pw_gid)
+        (base / "oauth2.conf").write_text(OAUTH.format(port=provider.server_port))
         config = base / "dovecot.conf"
         config.write_text(CONFIG.format(**values))
         self.log = base / "dovecot.log"
@@ -169,11 +192,63 @@ def _listens(port):
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
+class Provider(ThreadingHTTPServer):
+    """Gives access tokens for the assistant's mailbox, and tells servers whose they are."""
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), ProviderHandler)
+        self.valid = set()
+        self.given = 0
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def give(self):
+        """One that replaces those that were given before."""
+        self.given += 1
+        token = f"access-token-{self.given}"
+        self.valid = {token}
+        return token
+
+
+class ProviderHandler(BaseHTTPRequestHandler):
+    def log_message(self, *_arguments):
+        pass
+
+    def answer(self, status, body):
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def do_POST(self):
+        form = dict(parse_qsl(self.rfile.read(int(self.headers["Content-Length"])).decode()))
+        expected = {"grant_type": "refresh_token", "refresh_token": REFRESH_TOKEN, "client_id": CLIENT_ID}
+        if form == expected:
+            self.answer(200, {"access_token": self.server.give(), "expires_in": 3600, "token_type": "Bearer"})
+        else:
+            self.answer(400, {"error": "invalid_grant"})
+
+    def do_GET(self):
+        token = dict(parse_qsl(urlsplit(self.path).query)).get("token")
+        is_valid = token in self.server.valid
+        self.answer(200, {"active": is_valid, "email": BOT if is_valid else ""})
+
+
 class Deliver:
     """Puts mails into the mailboxes of those they are for."""
 
-    def __init__(self, lmtp):
+    def __init__(self, lmtp, provider):
         self.lmtp = lmtp
+        self.provider = provider
+
+    async def auth_XOAUTH2(self, server, arguments):
+        shown = base64.b64decode(arguments[1]).decode()
+        if any(shown == f"user={BOT}\x01auth=Bearer {token}\x01\x01" for token in self.provider.valid):
+            return AuthResult(success=True, auth_data=Login(AuthLogin(BOT.encode())))
+        # The reasons are acknowledged with nothing before the refusal itself.
+        await server.challenge_auth(b'{"status": "401"}')
+        return AuthResult(success=False, handled=False)
 
     async def handle_DATA(self, _server, session, envelope):
         content = self.report(session, envelope) + envelope.content
@@ -197,6 +272,9 @@ class Deliver:
             lmtp.sendmail(envelope.mail_from, envelope.rcpt_tos, content)
 
 
+AuthLogin = namedtuple("AuthLogin", "login")
+
+
 class Login:
     """What a login was made with."""
 
@@ -210,7 +288,7 @@ def authenticate(_server, _session, _envelope, _mechanism, data):
     return AuthResult(success=True, auth_data=Login(data))
 
 
-def smtp_server(lmtp, context, implicit):
+def smtp_server(lmtp, provider, context, implicit):
     """One that begins encrypted, or one that has to be asked to."""
     (port,) = free_ports(1)
     options = {
@@ -225,7 +303,7 @@ def smtp_server(lmtp, context, implicit):
         options["ssl_context"] = context
     else:
         options |= {"tls_context": context, "require_starttls": True}
-    controller = Controller(Deliver(lmtp), **options)
+    controller = Controller(Deliver(lmtp, provider), **options)
     controller.start()
     return controller
 
@@ -239,12 +317,13 @@ def main():
     with tempfile.TemporaryDirectory(prefix="mail-") as folder:
         base = Path(folder)
         make_certificates(base)
-        dovecot = Dovecot(base)
+        provider = Provider()
+        dovecot = Dovecot(base, provider)
         try:
             dovecot.wait()
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(base / "server.pem", base / "server.key")
-            starttls, implicit = (smtp_server(dovecot.lmtp, context, implicit) for implicit in (False, True))
+            starttls, implicit = (smtp_server(dovecot.lmtp, provider, context, implicit) for implicit in (False, True))
             where = {
                 "host": HOST,
                 "imap": dovecot.imap,
@@ -252,6 +331,9 @@ def main():
                 "smtp": starttls.port,
                 "smtps": implicit.port,
                 "password": PASSWORD,
+                "token_url": f"http://127.0.0.1:{provider.server_port}/token",
+                "client_id": CLIENT_ID,
+                "refresh_token": REFRESH_TOKEN,
                 "ca_file": str(base / "ca.pem"),
             }
             print(json.dumps(where), flush=True)
