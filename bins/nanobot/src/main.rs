@@ -56,7 +56,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Agent(arguments) => commands::agent(&load, arguments),
         Command::Gateway(arguments) => commands::gateway(load, &arguments),
         Command::Doctor(arguments) => commands::doctor(&load, &arguments),
-        Command::Status { probe, json } => commands::status(&load, probe, json),
+        Command::Status(arguments) => commands::status(&load, &arguments),
         Command::Inbox(arguments) => commands::inbox(&load, &arguments),
         Command::Replay(arguments) => commands::replay(&load, &arguments),
         Command::Sessions(command) => commands::sessions(&load, command),

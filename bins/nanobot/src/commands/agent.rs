@@ -2,12 +2,50 @@
 
 use std::process::ExitCode;
 
+use clap::Args;
 use nanobot_runtime::{LoadOptions, TerminalOptions, load};
 
 use super::block_on;
-use crate::arguments::AgentArguments;
 use crate::failure::{Failure, USAGE};
 use crate::{logs, output, serve, terminal};
+
+/// Options of `agent`.
+#[derive(Debug, Args)]
+pub(crate) struct AgentArguments {
+    /// Say this, print the reply and leave
+    #[arg(short, long, value_name = "TEXT")]
+    message: Option<String>,
+    /// The conversation to go on with
+    #[arg(short, long, value_name = "KEY", default_value = "cli:direct")]
+    session: String,
+    /// Render Markdown on a terminal (the default)
+    #[arg(long, overrides_with = "no_markdown")]
+    markdown: bool,
+    /// Show replies as they were written
+    #[arg(long, overrides_with = "markdown")]
+    no_markdown: bool,
+    /// Show the log on standard error
+    #[arg(long, overrides_with = "no_logs")]
+    logs: bool,
+    /// No log (the default)
+    #[arg(long, overrides_with = "logs")]
+    no_logs: bool,
+    /// Use the built-in demo model, whatever is configured
+    #[arg(long)]
+    demo: bool,
+}
+
+impl AgentArguments {
+    /// Whether Markdown is to be rendered where that makes sense.
+    fn renders_markdown(&self) -> bool {
+        self.markdown || !self.no_markdown
+    }
+
+    /// Whether the log is to be shown.
+    fn shows_logs(&self) -> bool {
+        self.logs && !self.no_logs
+    }
+}
 
 /// Talks to the assistant.
 ///
@@ -36,4 +74,35 @@ pub(crate) fn agent(options: &LoadOptions, arguments: AgentArguments) -> Result<
             None => terminal::answer_lines(&config, options).await,
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::arguments::{Cli, Command};
+
+    fn agent(arguments: &[&str]) -> AgentArguments {
+        let arguments = ["nanobot", "agent"].iter().chain(arguments);
+        match Cli::try_parse_from(arguments).unwrap().command {
+            Some(Command::Agent(arguments)) => arguments,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_last_of_two_opposite_flags_counts() {
+        for (arguments, markdown, logs) in [
+            (&[][..], true, false),
+            (&["--no-markdown", "--logs"], false, true),
+            (&["--no-markdown", "--markdown"], true, false),
+            (&["--markdown", "--no-markdown"], false, false),
+            (&["--logs", "--no-logs"], true, false),
+            (&["--no-logs", "--logs"], true, true),
+        ] {
+            let parsed = agent(arguments);
+            assert_eq!((parsed.renders_markdown(), parsed.shows_logs()), (markdown, logs), "{arguments:?}");
+        }
+    }
 }

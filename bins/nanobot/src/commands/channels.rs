@@ -2,15 +2,49 @@
 
 use std::process::ExitCode;
 
+use clap::Subcommand;
 use nanobot_config::Config;
 use nanobot_runtime::bus::{EntryState, LedgerEntry};
 use nanobot_runtime::{ChannelLogin, ChannelTest, LoadOptions, TestOutcome, channels_status, install_tls, load};
 
 use super::block_on;
-use crate::arguments::ChannelsCommand;
 use crate::failure::{FAILED, Failure, USAGE};
 use crate::output::{self, harmless};
+use crate::signals::Signals;
 use crate::{ask, serve};
+
+/// What can be done with channels.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ChannelsCommand {
+    /// How every configured channel is, as the running gateway says
+    Status {
+        /// Ask each platform whether it accepts the channel; exit code 1 if one is not well
+        #[arg(long)]
+        probe: bool,
+        /// As JSON, for programs
+        #[arg(long)]
+        json: bool,
+    },
+    /// Ask the platform who the channel is, and send a test message if a chat is named
+    Test {
+        /// The channel, as the configuration names it
+        name: String,
+        /// The chat, by its id on the platform
+        #[arg(long, value_name = "CHAT", allow_hyphen_values = true)]
+        to: Option<String>,
+    },
+    /// Ask for the channel's credentials, try them, write them down and switch the channel on
+    Login {
+        /// The channel: a platform such as `telegram`, or a name of your own with --kind
+        name: String,
+        /// The platform, where the channel is not named after it
+        #[arg(long, value_name = "PLATFORM")]
+        kind: Option<String>,
+        /// Do not ask the platform
+        #[arg(long)]
+        no_probe: bool,
+    },
+}
 
 /// Does one thing with channels.
 ///
@@ -86,31 +120,21 @@ fn remedy(name: &str) -> String {
 }
 
 fn login(config: &Config, name: &str, kind: Option<&str>, probe: bool) -> Result<ExitCode, Failure> {
-    let mut login = ChannelLogin::new(config, name, kind)?;
-    if login.credentials().is_empty() {
-        output::note("This platform needs no credentials; the channel is switched on.");
-    }
-    for credential in login.credentials() {
-        let has_one = login.has(credential);
-        let keep = if has_one { " (Enter keeps what is set)" } else { "" };
-        let question = format!("{}: {}{keep}\n> ", credential.key, credential.about);
-        let answer = if credential.is_secret { ask::secret(&question)? } else { ask::line(&question)? };
-        match answer.filter(|answer| !answer.is_empty()) {
-            Some(answer) => login.give(credential, &answer),
-            None if has_one => {}
-            None => {
-                let what = format!("channels.{name}.{} is needed, and nothing was given", credential.key);
-                let remedy = if ask::is_person() {
-                    "Ask again when you have it."
-                } else {
-                    "Give a line of input for each of them, in the order in which they are asked for."
-                };
-                return Err(Failure::Said { what, remedy: Some(remedy.to_owned()), code: USAGE });
-            }
+    let login = ChannelLogin::new(config, name, kind)?;
+    block_on(async {
+        let mut signals = Signals::listen()?;
+        tokio::select! {
+            outcome = set_up(config, name, login, probe) => outcome.map(|()| ExitCode::SUCCESS),
+            code = signals.next() => Ok(ExitCode::from(code)),
         }
-    }
+    })
+}
+
+/// Asks, tries, and writes down what was given. Nothing is written where this is dropped.
+async fn set_up(config: &Config, name: &str, mut login: ChannelLogin, probe: bool) -> Result<(), Failure> {
+    ask_for_credentials(name, &mut login).await?;
     if probe && !login.credentials().is_empty() {
-        match block_on(async { Ok(login.probe().await) })? {
+        match login.probe().await {
             Ok(Some(account)) => output::line(&format!("The platform answers: {}", harmless(&account)))?,
             Ok(None) => {}
             Err(why) => {
@@ -128,5 +152,32 @@ fn login(config: &Config, name: &str, kind: Option<&str>, probe: bool) -> Result
         output::line(&format!("The file as it was: {}", backup.display()))?;
     }
     output::line("A gateway that runs takes it up by itself; otherwise start one with `nanobot gateway`.")?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
+}
+
+/// Asks for each; Enter keeps what is set.
+async fn ask_for_credentials(name: &str, login: &mut ChannelLogin) -> Result<(), Failure> {
+    if login.credentials().is_empty() {
+        output::note("This platform needs no credentials; the channel is switched on.");
+    }
+    for credential in login.credentials() {
+        let has_one = login.has(credential);
+        let keep = if has_one { " (Enter keeps what is set)" } else { "" };
+        let question = format!("{}: {}{keep}\n> ", credential.key, credential.about);
+        let answer = if credential.is_secret { ask::secret(&question).await? } else { ask::line(&question).await? };
+        match answer.filter(|answer| !answer.is_empty()) {
+            Some(answer) => login.give(credential, &answer),
+            None if has_one => {}
+            None => {
+                let what = format!("channels.{name}.{} is needed, and nothing was given", credential.key);
+                let remedy = if ask::is_person() {
+                    "Ask again when you have it."
+                } else {
+                    "Give a line of input for each of them, in the order in which they are asked for."
+                };
+                return Err(Failure::Said { what, remedy: Some(remedy.to_owned()), code: USAGE });
+            }
+        }
+    }
+    Ok(())
 }

@@ -2,12 +2,26 @@
 
 use std::process::ExitCode;
 
+use clap::Subcommand;
 use nanobot_config::{Environment, Paths};
 use nanobot_runtime::{LoadOptions, load};
 
-use crate::arguments::ConfigCommand;
 use crate::failure::Failure;
 use crate::{output, serve};
+
+/// What can be asked of the configuration.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// The file in use
+    Path,
+    /// Everything in force, secrets hidden
+    Show,
+    /// Who set a key, and what else was said about it
+    Explain {
+        /// A key such as `agents.defaults.model`, or a section
+        key: String,
+    },
+}
 
 /// Answers a question about the configuration.
 ///

@@ -4,12 +4,88 @@
 use std::process::ExitCode;
 
 use chrono::{DateTime, Utc};
+use clap::{Args, Subcommand};
 use nanobot_runtime::jobs::{CronError, Job, Payload, RunStatus, Tz, When, in_words, time_in, zone_named};
 use nanobot_runtime::{LoadOptions, Scheduling, load};
 
-use crate::arguments::{CronAddArguments, CronCommand};
 use crate::failure::{FAILED, Failure, chain};
 use crate::output::{self, harmless};
+
+/// What can be done with jobs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CronCommand {
+    /// Set a job; a gateway runs it
+    Add(CronAddArguments),
+    /// List jobs, the next one first
+    List {
+        /// Also those that do not run
+        #[arg(short, long)]
+        all: bool,
+    },
+    /// Show a job as it is kept
+    Show {
+        /// Its id, as `cron list` shows it
+        id: String,
+    },
+    /// Have a job run now, beside its schedule
+    Run {
+        /// Its id
+        id: String,
+    },
+    /// Keep a job from running
+    Pause {
+        /// Its id
+        id: String,
+    },
+    /// Let a job run again, from now on
+    Resume {
+        /// Its id
+        id: String,
+    },
+    /// Remove a job
+    Remove {
+        /// Its id
+        id: String,
+    },
+    /// The last runs of a job
+    History {
+        /// Its id
+        id: String,
+    },
+}
+
+/// Options of `cron add`.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("when").required(true).args(["every", "cron", "at"]))]
+pub(crate) struct CronAddArguments {
+    /// What the assistant is told when the time comes
+    #[arg(short, long, value_name = "TEXT")]
+    message: String,
+    /// What the job is called; otherwise the beginning of its message
+    #[arg(short, long)]
+    name: Option<String>,
+    /// Repeat after so many seconds
+    #[arg(short, long, value_name = "SECONDS")]
+    every: Option<i64>,
+    /// Repeat by five fields: minute, hour, day of month, month, day of week
+    #[arg(long, value_name = "EXPRESSION")]
+    cron: Option<String>,
+    /// The time zone, as an IANA name; otherwise that of `cron.timezone`, or of this computer
+    #[arg(long, value_name = "ZONE")]
+    tz: Option<String>,
+    /// Once, at this local time: 2026-12-24T18:00
+    #[arg(long, value_name = "TIME")]
+    at: Option<String>,
+    /// Send the answer to `--channel` and `--to`
+    #[arg(short, long, requires = "to", requires = "channel")]
+    deliver: bool,
+    /// The chat to send to
+    #[arg(long, value_name = "CHAT")]
+    to: Option<String>,
+    /// The channel to send by
+    #[arg(long, value_name = "NAME")]
+    channel: Option<String>,
+}
 
 /// How much of a message is a job's name.
 const NAME_LENGTH: usize = 30;

@@ -2,14 +2,28 @@
 
 use std::process::ExitCode;
 
+use clap::Args;
 use nanobot_runtime::doctor::{DoctorOptions, examine};
 use nanobot_runtime::{LoadOptions, install_tls};
 use serde_json::json;
 
 use super::block_on;
-use crate::arguments::DoctorArguments;
 use crate::failure::Failure;
 use crate::output;
+
+/// Options of `doctor`.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct DoctorArguments {
+    /// Mend what can be mended without losing anything
+    #[arg(long)]
+    fix: bool,
+    /// Ask the model and every platform whether they take the credentials: costs a few tokens
+    #[arg(long)]
+    probe: bool,
+    /// As JSON, for programs
+    #[arg(long)]
+    json: bool,
+}
 
 /// Prints what was found. The exit code is 1 while something does not work.
 ///

@@ -2,14 +2,61 @@
 
 use std::process::ExitCode;
 
+use clap::{Args, Subcommand};
 use nanobot_runtime::bus::{LedgerEntry, LedgerFilter};
 use nanobot_runtime::{Inbox, LoadOptions, RuntimeError, load};
 
 use super::block_on;
-use crate::arguments::{InboxArguments, InboxCommand};
 use crate::failure::Failure;
 use crate::output::{self, harmless};
 use crate::serve;
+
+/// Options of `inbox`. Without any of the first three, all of them are listed.
+#[derive(Debug, Args)]
+pub(crate) struct InboxArguments {
+    /// What is not settled yet
+    #[arg(long, global = true)]
+    pending: bool,
+    /// What may or may not have arrived
+    #[arg(long, global = true)]
+    uncertain: bool,
+    /// What was given up
+    #[arg(long, global = true)]
+    failed: bool,
+    /// Everything that is still kept
+    #[arg(long, global = true)]
+    all: bool,
+    /// The most entries to list
+    #[arg(long, global = true, value_name = "N", default_value_t = 100)]
+    limit: usize,
+    /// As JSON, for programs
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Option<InboxCommand>,
+}
+
+/// What can be done with messages.
+#[derive(Debug, Subcommand)]
+pub(crate) enum InboxCommand {
+    /// List them, the newest first (the default)
+    List,
+    /// Print one
+    Show {
+        /// Its number, as `inbox` lists it
+        id: String,
+    },
+    /// Try one again
+    Retry {
+        /// Its number
+        id: String,
+    },
+    /// Give one up
+    Drop {
+        /// Its number
+        id: String,
+    },
+}
 
 /// How many characters of a message a list shows.
 const EXCERPT: usize = 60;

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::{Args, Subcommand};
 use nanobot_config::Config;
 use nanobot_runtime::memory::{
     MarkdownStore, MemoryError, MemoryHit, MemorySearch, MemoryVersions as _, Reason, Scope, Version, VersionText,
@@ -13,9 +14,55 @@ use nanobot_runtime::{LoadOptions, load, memory_store, search_index};
 use similar::TextDiff;
 
 use super::block_on;
-use crate::arguments::{MemoryCommand, Whose};
 use crate::failure::{Failure, chain};
 use crate::output::{self, harmless};
+
+/// What can be done with memory.
+#[derive(Debug, Subcommand)]
+pub(crate) enum MemoryCommand {
+    /// Search facts, history, day notes and conversations
+    Search {
+        /// What to look for; two characters are enough in Chinese and Japanese
+        #[arg(required = true)]
+        words: Vec<String>,
+        /// The most places to show, of memory and of conversations each
+        #[arg(long, value_name = "N", default_value_t = 10)]
+        limit: usize,
+        /// As JSON, for programs
+        #[arg(long)]
+        json: bool,
+    },
+    /// What changed in memory and why, the newest first
+    Log {
+        #[command(flatten)]
+        whose: Whose,
+    },
+    /// Show what a change did
+    Show {
+        /// Its number, as `memory log` lists it
+        number: u64,
+        #[command(flatten)]
+        whose: Whose,
+    },
+    /// Bring a file back to what it was behind a change; that is a change of its own
+    Restore {
+        /// Its number
+        number: u64,
+        #[command(flatten)]
+        whose: Whose,
+    },
+}
+
+/// Whose memory, where people and rooms have their own; otherwise everybody's.
+#[derive(Debug, Args)]
+pub(crate) struct Whose {
+    /// One person's: the channel and the sender, such as `telegram:12345`
+    #[arg(long, value_name = "ID", conflicts_with = "room")]
+    person: Option<String>,
+    /// One group's: its session, such as `telegram:-100123`
+    #[arg(long, value_name = "KEY")]
+    room: Option<String>,
+}
 
 /// Does one thing with memory.
 ///

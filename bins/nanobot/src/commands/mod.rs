@@ -1,4 +1,5 @@
-//! The commands, one file each. Each loads the configuration, does one thing and says how it went.
+//! The commands, one file each: what it takes, and what it does. Each loads the configuration, does one
+//! thing and says how it went.
 
 mod agent;
 mod channels;
@@ -16,20 +17,20 @@ mod skills;
 mod status;
 mod transcript;
 
-pub(crate) use agent::agent;
-pub(crate) use channels::channels;
-pub(crate) use config::config;
-pub(crate) use cron::cron;
-pub(crate) use doctor::doctor;
-pub(crate) use gateway::gateway;
-pub(crate) use inbox::inbox;
-pub(crate) use memory::memory;
-pub(crate) use onboard::onboard;
-pub(crate) use pairing::pairing;
-pub(crate) use replay::replay;
-pub(crate) use sessions::sessions;
-pub(crate) use skills::skills;
-pub(crate) use status::status;
+pub(crate) use agent::{AgentArguments, agent};
+pub(crate) use channels::{ChannelsCommand, channels};
+pub(crate) use config::{ConfigCommand, config};
+pub(crate) use cron::{CronCommand, cron};
+pub(crate) use doctor::{DoctorArguments, doctor};
+pub(crate) use gateway::{GatewayArguments, gateway};
+pub(crate) use inbox::{InboxArguments, inbox};
+pub(crate) use memory::{MemoryCommand, memory};
+pub(crate) use onboard::{OnboardArguments, onboard};
+pub(crate) use pairing::{PairingCommand, pairing};
+pub(crate) use replay::{REPLAY_ABOUT, ReplayArguments, replay};
+pub(crate) use sessions::{SessionsCommand, sessions};
+pub(crate) use skills::{SkillsCommand, skills};
+pub(crate) use status::{StatusArguments, status};
 
 use crate::failure::Failure;
 

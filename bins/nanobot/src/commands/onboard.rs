@@ -3,13 +3,27 @@
 use std::io::{self, BufRead as _};
 use std::process::ExitCode;
 
+use clap::Args;
 use nanobot_config::Config;
 use nanobot_runtime::{FirstVisit, LoadOptions, OnboardMode, OnboardReport, load, plan_onboarding};
 
 use super::block_on;
-use crate::arguments::OnboardArguments;
 use crate::failure::Failure;
 use crate::output;
+
+/// Options of `onboard`.
+#[derive(Debug, Args)]
+pub(crate) struct OnboardArguments {
+    /// Only say what would be read, kept, ignored and created
+    #[arg(long)]
+    dry_run: bool,
+    /// Keep all values of an existing configuration and add what is missing, without asking
+    #[arg(long, conflicts_with = "overwrite")]
+    refresh: bool,
+    /// Replace an existing configuration by the defaults (a copy is kept), without asking
+    #[arg(long)]
+    overwrite: bool,
+}
 
 /// Prepares a home, or only says what that would do.
 ///

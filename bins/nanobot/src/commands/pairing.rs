@@ -4,11 +4,40 @@
 use std::process::ExitCode;
 
 use chrono::{DateTime, Utc};
+use clap::Subcommand;
 use nanobot_runtime::{HomeAccess, LoadOptions, Pairings, Person, Revoked, RuntimeError, load};
 
-use crate::arguments::PairingCommand;
 use crate::failure::Failure;
 use crate::output::{self, harmless};
+
+/// What can be done about people who want in.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PairingCommand {
+    /// Who waits with a code, and who was approved
+    List {
+        /// As JSON, for programs
+        #[arg(long)]
+        json: bool,
+    },
+    /// Let in who was given this code
+    Approve {
+        /// The code, in any case, with or without its dash
+        code: String,
+    },
+    /// Take a code back without letting anybody in
+    Deny {
+        /// The code
+        code: String,
+    },
+    /// Take an approval back
+    Revoke {
+        /// The channel, as the configuration names it
+        channel: String,
+        /// The person, as `pairing list` shows them; of `7|ann` either half is enough
+        #[arg(allow_hyphen_values = true)]
+        id: String,
+    },
+}
 
 /// Does one thing about people who want in.
 ///

@@ -1,9 +1,10 @@
 //! `nanobot replay`: this program's code over recorded turns, offline, and where it parts from the
 //! record. Reads only; works beside a gateway.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::Args;
 use nanobot_runtime::types::SessionKey;
 use nanobot_runtime::{
     Bundle, LoadOptions, Redactor, TurnChoice, TurnReplay, load, replay_options, replay_session, session_store,
@@ -11,9 +12,36 @@ use nanobot_runtime::{
 
 use super::block_on;
 use super::sessions::{find, named, write_new};
-use crate::arguments::ReplayArguments;
 use crate::failure::{FAILED, Failure, USAGE, chain};
 use crate::output;
+
+/// What its help says at length.
+pub(crate) const REPLAY_ABOUT: &str = "\
+Run this program's code over recorded turns, offline, and say where it parts from the record.
+
+The model gives the recorded answers and the tools the recorded results: nothing is asked, run, sent
+or changed. A turn is `identical` when every step of it would be recorded again as it was; otherwise
+the first step that would not is shown, and the exit code is 1.
+
+With --bundle, what the turns need is also written to a file for another machine: the records, the
+tools, the version of this program. Secrets are hidden by their names and looks and home directories
+become ~; it is a conversation all the same, so read it before you pass it on.";
+
+/// Options of `replay`.
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArguments {
+    /// The conversation, as `sessions list` names it; a bundle knows its own
+    #[arg(required_unless_present = "from")]
+    session: Option<String>,
+    /// One turn, by its number from 1 or its id; otherwise every turn
+    turn: Option<String>,
+    /// Also write what the turns need, redacted, to this file; it must not exist yet
+    #[arg(long, value_name = "FILE", conflicts_with = "from")]
+    bundle: Option<PathBuf>,
+    /// Replay a file that --bundle wrote, instead of a conversation of this workspace
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
+}
 
 /// Replays turns and says how it went; exit code 1 when one went another way.
 ///

@@ -3,19 +3,74 @@
 
 use std::fs::File;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use clap::{Subcommand, ValueEnum};
 use nanobot_config::Config;
 use nanobot_runtime::session::{ReadFrom, Seq, SessionInfo, SessionStore, SessionView};
 use nanobot_runtime::types::{SessionKey, Timestamp};
 use nanobot_runtime::{CutError, LoadOptions, cuts, is_subagent_session, last_miss, load, session_store};
 
 use super::{block_on, transcript};
-use crate::arguments::{ExportFormat, SessionsCommand};
 use crate::failure::{Failure, chain};
 use crate::output;
+
+/// What can be done with conversations.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// Conversations, the latest first
+    List {
+        /// With those that subagents worked in
+        #[arg(long)]
+        all: bool,
+    },
+    /// Print a conversation
+    Show {
+        /// The conversation, as `sessions list` names it
+        key: String,
+    },
+    /// Write a conversation to standard output or a new file
+    Export {
+        /// The conversation, as `sessions list` names it
+        key: String,
+        /// The form
+        #[arg(long, value_enum, default_value_t = ExportFormat::Jsonl)]
+        format: ExportFormat,
+        /// The file; it must not exist yet
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Copy a conversation into a new one, to go on with both
+    Fork {
+        /// The conversation, as `sessions list` names it
+        key: String,
+        /// Copy up to this message, by its number in `sessions show`; otherwise everything
+        #[arg(long, value_name = "N")]
+        at: Option<u64>,
+        /// The name of the copy, instead of the first free `KEY:branch:N`
+        #[arg(long, value_name = "KEY")]
+        to: Option<String>,
+    },
+    /// Go back in a conversation: what was said later is kept, but no longer sent to the model
+    Rewind {
+        /// The conversation, as `sessions list` names it
+        key: String,
+        /// The last message that stands, by its number in `sessions show`
+        #[arg(long, value_name = "N")]
+        to: u64,
+    },
+}
+
+/// Forms of an exported conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// One JSON object a line, as sessions are stored
+    Jsonl,
+    /// Markdown, to be read
+    Md,
+}
 
 /// Answers a question about conversations.
 ///

@@ -4,16 +4,49 @@
 //! person says yes; where nobody can be asked, `--yes` is that word, and without it nothing happens.
 
 use std::io::{self, BufRead as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::Subcommand;
 use nanobot_runtime::{
     Change, Found, LoadOptions, Package, SkillOrigin, Skills, SkillsError, Standing, load, skills as skills_of,
 };
 
-use crate::arguments::SkillsCommand;
 use crate::failure::{FAILED, Failure, chain};
 use crate::output;
+
+/// What can be done with skills.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SkillsCommand {
+    /// All skills, and what is not well with them
+    List,
+    /// Print a skill
+    Show {
+        /// The skill, as `skills list` names it
+        name: String,
+    },
+    /// Say what is to be mended in a skill, or in all but the built-in ones; exit code 1 if anything is
+    Check {
+        /// The skill, as `skills list` names it
+        name: Option<String>,
+    },
+    /// Install a skill into the workspace, after showing what it brings along
+    Install {
+        /// A folder with a SKILL.md, or a .skill file; a folder of the workspace's own is agreed to as it is
+        path: PathBuf,
+        /// Agree to what is shown
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Remove a skill from the workspace
+    Remove {
+        /// The skill, as `skills list` names it
+        name: String,
+        /// Agree to it
+        #[arg(long)]
+        yes: bool,
+    },
+}
 
 /// How much of a description the list shows, in characters.
 const DESCRIPTION: usize = 100;

@@ -2,21 +2,33 @@
 
 use std::process::ExitCode;
 
+use clap::Args;
 use nanobot_runtime::{LoadOptions, Status, load};
 
 use super::block_on;
 use crate::failure::Failure;
 use crate::output;
 
+/// Options of `status`.
+#[derive(Debug, Args)]
+pub(crate) struct StatusArguments {
+    /// Ask the model whether it answers: costs a few tokens
+    #[arg(long)]
+    probe: bool,
+    /// As JSON, for programs
+    #[arg(long)]
+    json: bool,
+}
+
 /// Prints the status.
 ///
 /// # Errors
 /// When the configuration cannot be used.
-pub(crate) fn status(options: &LoadOptions, probe: bool, json: bool) -> Result<ExitCode, Failure> {
+pub(crate) fn status(options: &LoadOptions, arguments: &StatusArguments) -> Result<ExitCode, Failure> {
     let config = load(options)?;
     nanobot_runtime::install_tls();
-    let status = block_on(async { Ok(Status::of(&config, probe).await?) })?;
-    if json {
+    let status = block_on(async { Ok(Status::of(&config, arguments.probe).await?) })?;
+    if arguments.json {
         output::line(&serde_json::to_string_pretty(&status).map_err(std::io::Error::from)?)?;
     } else {
         output::line(&status.to_string())?;

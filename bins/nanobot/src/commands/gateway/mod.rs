@@ -6,12 +6,66 @@ mod service;
 
 use std::process::ExitCode;
 
+use clap::{Args, Subcommand};
 use nanobot_runtime::LoadOptions;
 
-use crate::arguments::{GatewayArguments, GatewayCommand};
 use crate::failure::Failure;
 use crate::logs::Detail;
 use crate::serve::{ServeOptions, serve};
+
+/// Options of `gateway`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct GatewayArguments {
+    /// Port of the health endpoint, instead of the configured one
+    #[arg(short, long)]
+    port: Option<u16>,
+    /// Log in detail
+    #[arg(short, long)]
+    verbose: bool,
+    /// Log to standard error as JSON, one object a line
+    #[arg(long)]
+    json_logs: bool,
+    /// What to do about a gateway, instead of running one
+    #[command(subcommand)]
+    command: Option<GatewayCommand>,
+}
+
+/// What can be done about a gateway.
+#[derive(Debug, Subcommand)]
+pub(crate) enum GatewayCommand {
+    /// Say whether the gateway runs, and how its channels are; exit code 1 when it does not
+    Status {
+        /// As JSON, for programs
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the last lines of the gateway's log
+    Logs {
+        /// How many
+        #[arg(short = 'n', long, default_value_t = 50)]
+        lines: usize,
+        /// Go on with those that come, until Ctrl-C
+        #[arg(short, long)]
+        follow: bool,
+    },
+    /// End the gateway in order
+    Stop,
+    /// End the gateway in order, and have it begin again with what is configured and installed now
+    Restart,
+    /// Run the gateway as a service of this user (systemd, launchd)
+    InstallService {
+        /// Only show what would be written and run
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Take the service away
+    UninstallService {
+        /// Only show what would be removed and run
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
 
 /// Runs the gateway until it is told to end, or does something about one that runs.
 ///
