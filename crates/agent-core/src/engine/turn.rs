@@ -10,8 +10,8 @@ use nanobot_provider::{CallContext, ChatRequest, Delta, DeltaSink, Generation, P
 use nanobot_session::{MessageEntry, SessionError};
 use nanobot_tool::Registry;
 use nanobot_types::{
-    AssistantMessage, ChatMessage, Content, Event, FinishReason, LlmResponse, ModelId, StreamId, ToolCall, TraceId,
-    Transcript, Usage,
+    AssistantMessage, ChatMessage, Content, Event, FinishReason, LlmResponse, ModelId, SessionKey, StreamId, ToolCall,
+    TraceId, Transcript, Usage,
 };
 
 use super::call_step::CallStep;
@@ -22,6 +22,7 @@ use super::result_file::ResultFiles;
 use super::text_calls::split_calls;
 use super::visible::{VisibleStream, visible};
 use super::{Answered, Progress, TurnIo, TurnOptions, TurnOutcome, TurnResult};
+use crate::subagent::is_subagent_session;
 use crate::{Observer, Signal};
 
 /// Put behind a reply that the model could not finish.
@@ -156,7 +157,8 @@ impl<'a> Turn<'a> {
             return Ok(Some(self.end(TurnResult::Stopped, None)));
         }
         if self.iterations >= self.options.max_iterations {
-            return Ok(Some(self.end(TurnResult::Limited, Some(limit_notice(self.options.max_iterations)))));
+            let notice = limit_notice(self.options.max_iterations, &self.io.facts.session);
+            return Ok(Some(self.end(TurnResult::Limited, Some(notice))));
         }
         let steered = self.io.steering.take().await;
         self.record(steered).await?;
@@ -402,10 +404,12 @@ impl<'a> Turn<'a> {
     }
 }
 
-fn limit_notice(limit: u32) -> String {
+/// Subagents have a limit of their own.
+fn limit_notice(limit: u32, session: &SessionKey) -> String {
+    let key = if is_subagent_session(session) { "maxSubagentIterations" } else { "maxToolIterations" };
     format!(
         "I reached the limit of {limit} model calls for one request without finishing. What is done so far is kept: \
-         ask me to go on, or split the request into smaller steps (agents.defaults.maxToolIterations sets the limit)."
+         ask me to go on, or split the request into smaller steps (agents.defaults.{key} sets the limit)."
     )
 }
 

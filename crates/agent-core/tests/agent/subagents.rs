@@ -358,6 +358,8 @@ async fn a_limit_is_reported() {
     };
     assert_eq!(told, "Passed on: [Subagent 'number' failed: it came to its limit before it was done]");
     running.stop().await;
+    let log = world.log(SESSION).await;
+    assert!(log.iter().any(|line| line.contains("agents.defaults.maxSubagentIterations")), "{log:?}");
 }
 
 #[tokio::test]

@@ -104,7 +104,8 @@ async fn a_turn_ends_at_its_limit_and_keeps_its_steps() {
     world.options = TurnOptions { max_iterations: 3, ..TurnOptions::default() };
     let report = world.agent().process_direct(DirectRequest::new("go")).await.unwrap();
     assert_eq!(report.ended, TurnOutcome::Limited);
-    assert!(report.visible.unwrap().contains("limit of 3"));
+    let visible = report.visible.unwrap();
+    assert!(visible.contains("limit of 3") && visible.contains("agents.defaults.maxToolIterations"), "{visible}");
     assert_eq!(world.runs.of("look"), 3);
 }
 
