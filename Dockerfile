@@ -18,8 +18,9 @@ RUN apt-get update \
     && useradd --uid 10001 --gid nanobot --home-dir /data --no-create-home --shell /bin/sh nanobot \
     && install --directory --owner nanobot --group nanobot --mode 0700 /data
 COPY --from=build /usr/local/bin/nanobot /usr/local/bin/nanobot
-# Everything that is kept: configuration, conversations, memory, state.
-ENV NANOBOT_HOME=/data
+# Everything that is kept: configuration, conversations, memory, state. And names of files in any script,
+# for what commands print.
+ENV NANOBOT_HOME=/data LANG=C.UTF-8
 VOLUME /data
 WORKDIR /data
 USER nanobot
