@@ -1,4 +1,5 @@
-//! What a gateway does beside turns: jobs, heartbeat, letting go of what is old, telling of outages.
+//! What a gateway does beside turns: jobs, heartbeat, letting go of what is old, telling of outages
+//! and approvals.
 
 use std::sync::Arc;
 
@@ -13,7 +14,8 @@ use nanobot_watch::FileWatch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::channels::{LIFECYCLE_NOTICES, LifecycleNotices, Notices};
+use crate::access::HomeAccess;
+use crate::channels::{LIFECYCLE_NOTICES, LifecycleNotices, Notices, Welcome};
 use crate::cron::{JobRuns, Scheduling};
 use crate::heartbeat::{Heartbeat, SessionPlaces};
 use crate::keeping::Keeper;
@@ -27,6 +29,7 @@ pub(crate) struct Background {
     heartbeat: Heartbeat,
     lifecycle: LifecycleNotices,
     sessions: Arc<dyn SessionStore>,
+    access: HomeAccess,
 }
 
 /// What it works with.
@@ -50,6 +53,7 @@ impl Background {
             heartbeat: Heartbeat::of(config, router)?,
             lifecycle: config.section(&format!("channels.{LIFECYCLE_NOTICES}"))?,
             sessions: session_store(config)?,
+            access: HomeAccess::of(config)?,
         })
     }
 
@@ -66,6 +70,7 @@ impl Background {
         tasks.spawn(self.keeper.run(end.clone()));
         let notices = Notices { settings: self.lifecycle, health: health.clone(), bus: shared.clone() };
         tasks.spawn(notices.run(cancel.clone()));
+        tasks.spawn(Welcome::new(self.access, shared.clone()).run(watch.clone(), cancel.clone()));
         let places = SessionPlaces { sessions: self.sessions.clone(), channels: health.clone() };
         let heartbeat = self.heartbeat.service(shared.clone(), ledger.clone(), Arc::new(places));
         tasks.spawn(heartbeat.run(cancel.clone()));

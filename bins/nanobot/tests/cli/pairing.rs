@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use crate::gateway::Running;
 use crate::support::{Home, assert_says, until};
 
+/// What somebody reads who was let in.
+const LET_IN: &str = "You were let in: from now on you can talk to me here.";
 /// A group.
 const GROUP: i64 = -1005;
 
@@ -62,6 +64,16 @@ impl World {
         self.heard(person, before).await
     }
 
+    /// Waits until somebody reads that they were let in.
+    async fn is_welcome(&self, person: &Person) {
+        until("somebody is told that they were let in", async || self.welcomes(person) > 0).await;
+    }
+
+    /// How often somebody was told so.
+    fn welcomes(&self, person: &Person) -> usize {
+        self.telegram.texts_in(person.id).iter().filter(|text| *text == LET_IN).count()
+    }
+
     async fn run(&self, arguments: &[&str]) -> String {
         let run = self.home.run(arguments).await;
         assert_eq!(run.code, 0, "{arguments:?}: {}", run.stderr);
@@ -91,6 +103,7 @@ async fn a_stranger_is_let_in_by_a_code_and_kept_out_again() {
         &world.run(&["pairing", "approve", &first.to_lowercase()]).await,
         &["66|mallory_x on telegram is let in"],
     );
+    world.is_welcome(&mallory).await;
     assert_says(&world.ask(&mallory, "hello").await, &["I read:", "hello"]);
 
     // Who was let in may let others in, alone with the assistant.
@@ -104,6 +117,7 @@ async fn a_stranger_is_let_in_by_a_code_and_kept_out_again() {
         &world.ask(&mallory, &format!("/pairing approve {second}")).await,
         &["67|eve_x", "can write to me now"],
     );
+    world.is_welcome(&eve).await;
     assert_says(&world.ask(&eve, "thanks").await, &["I read:", "thanks"]);
     assert_says(&world.ask(&mallory, "/pairing revoke eve_x").await, &["not let in on telegram any more"]);
     assert_ne!(code(&world.ask(&eve, "again").await), second);
@@ -111,12 +125,46 @@ async fn a_stranger_is_let_in_by_a_code_and_kept_out_again() {
     assert_says(&world.run(&["pairing", "revoke", "telegram", "66"]).await, &["is not let in any more"]);
     assert_ne!(code(&world.ask(&mallory, "still there?").await), first);
     assert_eq!(world.telegram.texts_in(GROUP).len(), 1, "strangers are told nothing in a group");
+    assert_eq!((world.welcomes(&mallory), world.welcomes(&eve)), (1, 1));
     gateway.signal(Signal::SIGTERM);
     let (rest, ended) = gateway.end().await;
     assert_eq!(ended, Some(0), "{rest}");
     let log = world.home.read("logs/gateway.log");
     assert_says(&log, &["somebody was not let in"]);
     assert!(!log.contains(&first) && !log.contains(&second), "a code in the log: {log}");
+}
+
+#[tokio::test]
+async fn whoever_was_let_in_is_told_once_also_by_a_gateway_that_starts_later() {
+    let world = World::new(&json!({})).await;
+    let people = [mallory(), Person::new(67, "Eve", "eve_x"), Person::new(68, "Sam", "sam_x")];
+    let [by_command, by_hand, kept_out] = &people;
+    let gateway = Running::start(&world.home).await;
+    let mut codes = Vec::new();
+    for person in &people {
+        codes.push(code(&world.ask(person, "let me in").await));
+    }
+    // Somebody edits the file, and takes the code out with it.
+    let mut file: Value = serde_json::from_str(&world.home.read("pairing.json")).unwrap();
+    file["approved"] = json!({"telegram": ["67"]});
+    file["pending"].as_object_mut().unwrap().retain(|_, entry| entry["sender_id"] != "67|eve_x");
+    world.home.write("pairing.json", &file.to_string());
+    world.is_welcome(by_hand).await;
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+
+    // Nobody runs now.
+    world.run(&["pairing", "approve", &codes[0]]).await;
+    world.run(&["pairing", "approve", &codes[2]]).await;
+    world.run(&["pairing", "revoke", "telegram", "68"]).await;
+    let gateway = Running::start(&world.home).await;
+    world.is_welcome(by_command).await;
+    let is_noted = || !world.home.read("pairing.json").contains("_untold");
+    until("it is noted that they were told", async || is_noted()).await;
+    assert_says(&world.ask(by_command, "hello").await, &["I read:", "hello"]);
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+    assert_eq!([by_command, by_hand, kept_out].map(|person| world.welcomes(person)), [1, 1, 0]);
 }
 
 #[tokio::test]

@@ -1,39 +1,37 @@
 //! Telegram as people use it: posts to a webhook, voices, choices, what shows that work is done.
 
-use nanobot_testkit::http::{Response, Server};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use nanobot_testkit::telegram::{self, FileKind, Incoming, Person, TOKEN};
-use nanobot_testkit::{ModelServer, Reply, ReservedPort, TelegramFake};
+use nanobot_testkit::{Gate, ModelServer, Reply, ReservedPort, SpeechFake, TelegramFake};
 use nix::sys::signal::Signal;
 use serde_json::json;
 
 use crate::gateway::Running;
 use crate::support::{Home, until};
 
-/// A service that understands every voice as the same sentence.
-async fn scribe() -> Server {
-    let heard = json!({"text": "what is the weather like"});
-    Server::start(move |_| {
-        let response = Response::json(200, &heard);
-        async { response }
-    })
-    .await
-    .unwrap()
-}
-
 #[tokio::test]
 async fn a_voice_that_is_posted_to_the_webhook_is_understood_and_answered() {
+    for (vendor, base) in [("groq", "/openai/v1"), ("stepfun", "/step_plan/v1"), ("assemblyai", "/v2")] {
+        is_understood(vendor, base).await;
+    }
+}
+
+/// Somebody speaks where one vendor, whose API is at `base`, writes it down.
+async fn is_understood(vendor: &str, base: &str) {
     let model = ModelServer::answering(|request| {
         let asked = request.last_user_text();
         Reply::text(if asked.contains("[transcription: what is the weather like]") { "Sunny." } else { "What?" })
     });
-    let (model, scribe) = (model.await.unwrap(), scribe().await);
+    let (model, speech) = (model.await.unwrap(), SpeechFake::start("speech_key").await.unwrap());
+    speech.says("what is the weather like");
     let (telegram, home, port) = (TelegramFake::start().await.unwrap(), Home::new(), ReservedPort::new().unwrap());
     telegram.post_to(port.address());
     home.configure(&json!({
         "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
         "providers": {
             "custom": {"apiKey": "test-key", "apiBase": model.base_url()},
-            "groq": {"apiKey": "gsk_key", "apiBase": format!("{}/openai/v1", scribe.url())},
+            vendor: {"apiKey": "speech_key", "apiBase": format!("{}{base}", speech.url())},
         },
         "channels": {"telegram": {
             "enabled": true, "token": TOKEN, "apiBase": telegram.api_base(), "allowFrom": ["7"], "mode": "webhook",
@@ -52,7 +50,7 @@ async fn a_voice_that_is_posted_to_the_webhook_is_understood_and_answered() {
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
     let log = home.read("logs/gateway.log");
-    for secret in ["a-secret_word", "gsk_key", TOKEN] {
+    for secret in ["a-secret_word", "speech_key", TOKEN] {
         assert!(!log.contains(secret), "{log}");
     }
 }
@@ -90,4 +88,75 @@ async fn choices_are_buttons_and_a_press_goes_on_with_the_conversation() {
     telegram.wait_for_calls("answerCallbackQuery", 1).await.unwrap();
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
+}
+
+#[tokio::test]
+async fn a_turn_that_goes_on_after_a_kill_shows_that_it_does() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let model = ModelServer::answering(move |_| Reply::text("There you are.").holding(&held));
+    let (model, telegram, home) = (model.await.unwrap(), TelegramFake::start().await.unwrap(), Home::new());
+    home.configure(&json!({
+        "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
+        "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
+        "channels": {"telegram": {
+            "enabled": true, "token": TOKEN, "apiBase": telegram.api_base(), "allowFrom": ["7"],
+            "streaming": false, "aliveNoticeS": 1,
+        }},
+    }));
+    let gateway = Running::start(&home).await;
+    telegram.push(Incoming::private(&Person::new(7, "Ann", "ann_x"), "take your time"));
+    model.wait_for(1).await.unwrap();
+    gateway.signal(Signal::SIGKILL);
+    gateway.end().await;
+    // Whatever it sent was taken in or lost by now.
+    telegram.server().settled().await.unwrap();
+    let notices = || telegram.texts_in(7).iter().filter(|text| text.starts_with("Still at work")).count();
+    let (before, noticed) = (telegram.calls_of("sendChatAction").len(), notices());
+    let gateway = Running::start(&home).await;
+    telegram.wait_for_calls("sendChatAction", before + 1).await.unwrap();
+    until("it says that it is alive", async || notices() > noticed).await;
+    model.wait_for(2).await.unwrap();
+    gate.open();
+    until("it is answered", async || telegram.texts_in(7).contains(&"There you are.".to_owned())).await;
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+}
+
+#[tokio::test]
+async fn half_an_answer_that_a_kill_left_gives_way_to_the_whole_one() {
+    let asked = AtomicUsize::new(0);
+    // Every life but the last one is killed in the middle of an answer.
+    let model = ModelServer::answering(move |_| match asked.fetch_add(1, Ordering::SeqCst) {
+        life @ ..2 => Reply::deltas([format!("Half of it in life {life}")]).then_stall(),
+        _ => Reply::text("All of it."),
+    });
+    let (model, telegram, home) = (model.await.unwrap(), TelegramFake::start().await.unwrap(), Home::new());
+    home.configure(&json!({
+        "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
+        "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
+        "channels": {"telegram": {
+            "enabled": true, "token": TOKEN, "apiBase": telegram.api_base(), "allowFrom": ["7"],
+            "reactEmoji": "", "aliveNoticeS": 3600,
+        }},
+    }));
+    telegram.push(Incoming::private(&Person::new(7, "Ann", "ann_x"), "tell me all"));
+    let note = home.path().join("channels/telegram/drafts");
+    for life in 0..2 {
+        let gateway = Running::start(&home).await;
+        let half = format!("Half of it in life {life}");
+        let draft = telegram.wait_for(&half, |sent| sent.iter().find(|sent| sent.text == half).cloned()).await.unwrap();
+        // From then on a kill leaves nothing.
+        let noted = json!([7, draft.message_id]).to_string();
+        let is_noted = async || std::fs::read_to_string(&note).is_ok_and(|text| text.contains(&noted));
+        until("the draft is noted", is_noted).await;
+        gateway.signal(Signal::SIGKILL);
+        gateway.end().await;
+    }
+    let gateway = Running::start(&home).await;
+    until("only the whole answer is there", async || telegram.texts_in(7) == ["All of it."]).await;
+    until("nothing is noted any more", async || !note.exists()).await;
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+    assert_eq!(telegram.texts_in(7), ["All of it."]);
 }

@@ -10,6 +10,7 @@ mod login;
 mod notices;
 mod status;
 mod test;
+mod welcome;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -32,6 +33,7 @@ pub(crate) use notices::Notices;
 pub(crate) use status::reports;
 pub use status::{ChannelReport, Probed, channels_status};
 pub use test::{ChannelTest, TestOutcome};
+pub(crate) use welcome::Welcome;
 
 use crate::error::chain;
 use crate::platforms;
