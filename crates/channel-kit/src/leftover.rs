@@ -248,8 +248,7 @@ pub(crate) mod tests {
             async move { answer.map_or(Ok(()), Err) }
         };
         leftovers.take_away(left, delete).await;
-        let asked = asked.lock().unwrap().clone();
-        asked
+        asked.lock().unwrap().clone()
     }
 
     #[tokio::test]

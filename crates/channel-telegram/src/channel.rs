@@ -163,7 +163,7 @@ impl Drafts for TelegramChannel {
         if self.config.reply_to_message {
             place = place.quoting(&delta.delivery);
         }
-        place = self.moves.follow(place);
+        place = self.moves.follow(&place);
         if !self.background.is_open() {
             return Ok(());
         }
@@ -190,7 +190,7 @@ impl Typing for TelegramChannel {
     }
 
     async fn show(&self, chat: &ChatId, delivery: &DeliveryContext) -> Result<(), ChannelError> {
-        let place = self.moves.follow(Place::new(chat, delivery)?);
+        let place = self.moves.follow(&Place::new(chat, delivery)?);
         let mut request = SendChatAction::new(place.recipient(), ChatAction::Typing);
         request.message_thread_id = place.thread();
         self.api.call::<_, IgnoredAny>(&request).await.map(drop).map_err(CallError::repeatable)

@@ -90,9 +90,9 @@ impl Moves {
     }
 
     /// The same place where its group is now.
-    pub(crate) fn follow(&self, place: Place) -> Place {
+    pub(crate) fn follow(&self, place: &Place) -> Place {
         let new = self.lock().moves.iter().find(|(old, _)| *old == place.chat()).map(|(_, new)| *new);
-        new.map_or(place.clone(), |new| place.moved_to(new))
+        new.map_or_else(|| place.clone(), |new| place.moved_to(new))
     }
 
     /// The id that a group had before.

@@ -21,7 +21,7 @@ impl TelegramChannel {
         if self.config.reply_to_message && part.index == 0 {
             place = place.quoting(&message.delivery);
         }
-        place = self.moves.follow(place);
+        place = self.moves.follow(&place);
         match self.send_to(part, &place).await {
             Err(Failure::Moved(chat)) => {
                 if let Err(error) = self.moves.learn(place.chat(), chat).await {

@@ -278,7 +278,7 @@ impl TelegramChannel {
 
     /// Says something on the channel's own behalf.
     async fn tell(&self, chat: &ChatId, text: &str) {
-        let Ok(place) = Place::new(chat, &DeliveryContext::default()).map(|place| self.moves.follow(place)) else {
+        let Ok(place) = Place::new(chat, &DeliveryContext::default()).map(|place| self.moves.follow(&place)) else {
             return;
         };
         if let Err(error) = send_message(&self.api, SendMessage::new(place.recipient(), text), &place).await {

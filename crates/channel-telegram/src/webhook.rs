@@ -106,12 +106,6 @@ impl Settle for Desk {
     }
 }
 
-/// What there is to do next.
-enum Event {
-    Post(Option<Post>),
-    Check,
-}
-
 /// Where posts come in.
 #[derive(Debug)]
 struct Door {
@@ -140,23 +134,20 @@ impl TelegramChannel {
         loop {
             let event = async {
                 tokio::select! {
-                    post = posts.recv() => Event::Post(post),
-                    _ = checks.tick() => Event::Check,
+                    post = posts.recv() => Some(post),
+                    _ = checks.tick() => None,
                 }
             };
-            let first = match lanes.during(event, &mut desk).await {
-                None => return Ok(()),
-                Some(Event::Post(None)) => {
-                    return Err(ChannelError::Unavailable("the webhook's listener has ended".to_owned()));
-                }
-                Some(Event::Check) => match lanes.during(self.check_posts(&url, context), &mut desk).await {
-                    None => return Ok(()),
-                    Some(outcome) => {
-                        outcome?;
-                        continue;
-                    }
-                },
-                Some(Event::Post(Some(post))) => post,
+            let Some(event) = lanes.during(event, &mut desk).await else { return Ok(()) };
+            let Some(post) = event else {
+                let Some(outcome) = lanes.during(self.check_posts(&url, context), &mut desk).await else {
+                    return Ok(());
+                };
+                outcome?;
+                continue;
+            };
+            let Some(first) = post else {
+                return Err(ChannelError::Unavailable("the webhook's listener has ended".to_owned()));
             };
             let Some(batch) = lanes.during(gather(first, &mut posts), &mut desk).await else { return Ok(()) };
             self.show_life(context);
