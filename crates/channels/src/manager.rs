@@ -73,6 +73,32 @@ pub struct ChannelManagerParts {
     pub tasks: TaskTracker,
 }
 
+impl ChannelManagerParts {
+    /// Channels on a bus, with what they keep below `folder` and nothing besides: no speech to text, no
+    /// slash commands, a health map, a token and tasks of their own.
+    #[must_use]
+    pub fn new<B>(bus: &B, channels: Vec<ManagedChannel>, folder: impl Into<PathBuf>) -> Self
+    where
+        B: Bus + Ledger + Clone + 'static,
+    {
+        let folder = folder.into();
+        Self {
+            bus: Arc::new(bus.clone()),
+            ledger: Arc::new(bus.clone()),
+            channels,
+            refused: Vec::new(),
+            media: MediaSettings::below(folder.join("media")),
+            notes: folder.join("notes"),
+            stickers: Stickers::in_folder(folder.join("stickers")),
+            transcriber: None,
+            commands: Arc::default(),
+            health: Health::default(),
+            cancel: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        }
+    }
+}
+
 /// The channels, running.
 #[derive(Debug)]
 pub struct ChannelManager {

@@ -20,15 +20,13 @@ use nanobot_channel::{
     OutboundKind, OutboundMessage, TextStyle,
 };
 use nanobot_channels::{
-    AccessRules, AllowFrom, ChannelManager, ChannelManagerParts, ChannelSettings, DeliverySettings, Health,
-    HealthState, ManagedChannel, MediaSettings, Stickers, UncertainPolicy,
+    AccessRules, AllowFrom, ChannelManager, ChannelManagerParts, ChannelSettings, DeliverySettings, HealthState,
+    ManagedChannel, Stickers, UncertainPolicy,
 };
 use nanobot_testkit::RecordingChannel;
 use nanobot_testkit::channel::SendFault;
 use tokio::sync::watch;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 /// A manager with what it is made of.
 struct Fixture {
@@ -59,18 +57,9 @@ fn start_with(bus: MemoryBus, channels: Vec<RecordingChannel>, stickers: Sticker
         .map(|channel| ManagedChannel::new(Arc::clone(channel) as Arc<dyn Channel>, receiver.clone()))
         .collect();
     let manager = ChannelManager::start(&ChannelManagerParts {
-        bus: Arc::new(bus.clone()),
-        ledger: Arc::new(bus.clone()),
-        channels: managed,
         refused: vec![("broken".into(), "no token".to_owned())],
-        media: MediaSettings::below("unused"),
-        notes: "unused".into(),
         stickers,
-        transcriber: None,
-        commands: Arc::default(),
-        health: Health::default(),
-        cancel: CancellationToken::new(),
-        tasks: TaskTracker::new(),
+        ..ChannelManagerParts::new(&bus, managed, "unused")
     })
     .unwrap();
     Fixture { bus, channels, settings, manager }

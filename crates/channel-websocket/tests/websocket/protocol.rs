@@ -8,16 +8,14 @@ use nanobot_channel::{
 };
 use nanobot_channel_websocket::{WebSocketChannel, WebSocketConfig, WebSocketFactory};
 use nanobot_channels::{
-    AccessRules, AllowFrom, ChannelManager, ChannelManagerParts, ChannelSettings, DeliverySettings, Health,
-    HealthState, ManagedChannel, MediaSettings, Stickers,
+    AccessRules, AllowFrom, ChannelManager, ChannelManagerParts, ChannelSettings, DeliverySettings, HealthState,
+    ManagedChannel,
 };
 use nanobot_testkit::{TestkitError, WAIT_LIMIT, WebSocketClient};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use super::{TOKEN, address, channel, connect, with_token};
 
@@ -38,21 +36,8 @@ fn gateway_on(bus: MemoryBus, config: WebSocketConfig) -> Gateway {
     let allow_from = AllowFrom::listed(["*"]);
     let (settings, receiver) =
         watch::channel(ChannelSettings { access: AccessRules::of(allow_from), delivery: DeliverySettings::default() });
-    let manager = ChannelManager::start(&ChannelManagerParts {
-        bus: Arc::new(bus.clone()),
-        ledger: Arc::new(bus.clone()),
-        channels: vec![ManagedChannel::new(Arc::clone(&channel) as Arc<dyn Channel>, receiver)],
-        refused: Vec::new(),
-        media: MediaSettings::below("unused"),
-        notes: "unused".into(),
-        stickers: Stickers::in_folder("unused"),
-        transcriber: None,
-        commands: Arc::default(),
-        health: Health::default(),
-        cancel: CancellationToken::new(),
-        tasks: TaskTracker::new(),
-    })
-    .unwrap();
+    let channels = vec![ManagedChannel::new(Arc::clone(&channel) as Arc<dyn Channel>, receiver)];
+    let manager = ChannelManager::start(&ChannelManagerParts::new(&bus, channels, "unused")).unwrap();
     Gateway { channel, bus, settings, manager }
 }
 
@@ -254,21 +239,8 @@ async fn stopping_says_goodbye_and_a_taken_port_is_reported() {
     let port = address(&gateway.channel).await.port();
     let section = json!({ "token": "t", "port": port });
     let second = WebSocketFactory.create("second".into(), &RawConfig::new(section)).unwrap();
-    let manager = ChannelManager::start(&ChannelManagerParts {
-        bus: Arc::new(gateway.bus.clone()),
-        ledger: Arc::new(gateway.bus.clone()),
-        channels: vec![ManagedChannel::fixed(second, ChannelSettings::default())],
-        refused: Vec::new(),
-        media: MediaSettings::below("unused"),
-        notes: "unused".into(),
-        stickers: Stickers::in_folder("unused"),
-        transcriber: None,
-        commands: Arc::default(),
-        health: Health::default(),
-        cancel: CancellationToken::new(),
-        tasks: TaskTracker::new(),
-    })
-    .unwrap();
+    let channels = vec![ManagedChannel::fixed(second, ChannelSettings::default())];
+    let manager = ChannelManager::start(&ChannelManagerParts::new(&gateway.bus, channels, "unused")).unwrap();
     let mut health = manager.health().subscribe();
     let is_degraded = |map: &nanobot_channels::HealthMap| matches!(map.get("second"), Some(HealthState::Degraded { why, .. }) if why.contains("cannot listen"));
     drop(health.wait_for(is_degraded).await.unwrap());

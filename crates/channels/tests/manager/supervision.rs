@@ -12,13 +12,9 @@ use nanobot_channel::{
     Channel, ChannelContext, ChannelError, ChannelName, DeliveryGuarantee, Dialect, Measure, OutboundPart, Sent,
     TextStyle, async_trait,
 };
-use nanobot_channels::{
-    ChannelManager, ChannelManagerParts, ChannelSettings, Health, HealthState, ManagedChannel, MediaSettings, Stickers,
-};
+use nanobot_channels::{ChannelManager, ChannelManagerParts, ChannelSettings, HealthState, ManagedChannel};
 use nanobot_testkit::log::Log;
 use tokio::time::{Instant, advance, sleep};
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 /// How a run goes.
 enum Act {
@@ -150,22 +146,7 @@ impl Channel for Scripted {
 }
 
 fn supervise(managed: Vec<ManagedChannel>) -> ChannelManager {
-    let bus = MemoryBus::new();
-    ChannelManager::start(&ChannelManagerParts {
-        bus: Arc::new(bus.clone()),
-        ledger: Arc::new(bus),
-        channels: managed,
-        refused: Vec::new(),
-        media: MediaSettings::below("unused"),
-        notes: "unused".into(),
-        stickers: Stickers::in_folder("unused"),
-        transcriber: None,
-        commands: Arc::default(),
-        health: Health::default(),
-        cancel: CancellationToken::new(),
-        tasks: TaskTracker::new(),
-    })
-    .unwrap()
+    ChannelManager::start(&ChannelManagerParts::new(&MemoryBus::new(), managed, "unused")).unwrap()
 }
 
 fn health(manager: &ChannelManager) -> HealthState {

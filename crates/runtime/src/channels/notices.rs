@@ -142,9 +142,7 @@ impl Notices {
 mod tests {
     use nanobot_bus::MemoryBus;
     use nanobot_channel::{Channel, ChannelError};
-    use nanobot_channels::{
-        ChannelManager, ChannelManagerParts, ChannelSettings, ManagedChannel, MediaSettings, Stickers,
-    };
+    use nanobot_channels::{ChannelManager, ChannelManagerParts, ChannelSettings, ManagedChannel};
     use nanobot_testkit::RecordingChannel;
     use tokio_util::task::TaskTracker;
 
@@ -160,18 +158,9 @@ mod tests {
             ManagedChannel::fixed(Arc::clone(channel) as Arc<dyn Channel>, settings)
         };
         let manager = ChannelManager::start(&ChannelManagerParts {
-            bus: Arc::new(bus.clone()),
-            ledger: Arc::new(bus.clone()),
-            channels: channels.iter().map(managed).collect(),
-            refused: Vec::new(),
-            media: MediaSettings::below("unused"),
-            notes: "unused".into(),
-            stickers: Stickers::in_folder("unused"),
-            transcriber: None,
-            commands: Arc::default(),
             health: health.clone(),
-            cancel: CancellationToken::new(),
             tasks: tasks.clone(),
+            ..ChannelManagerParts::new(&bus, channels.iter().map(managed).collect(), "unused")
         })
         .unwrap();
         let tell = ["up:7", "down:7", "nowhere:7", "nonsense"].map(str::to_owned).to_vec();
