@@ -22,6 +22,8 @@ mod sending;
 mod session;
 mod state;
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 pub use command::Answer;
@@ -97,6 +99,11 @@ impl DiscordFake {
     /// unless set.
     pub fn set_heartbeat_interval(&self, milliseconds: u64) {
         self.state.change(|state| state.heartbeat_interval = milliseconds);
+    }
+
+    /// Changes how long the answer to a command or a button may take (three seconds).
+    pub fn answer_within(&self, limit: Duration) {
+        self.state.change(|state| state.answer_time = limit);
     }
 
     /// A person sends something. Who has no session yet does not hear it, as on Discord, but may

@@ -8,7 +8,7 @@ use nanobot_channel::{
 };
 use nanobot_channel_discord::DiscordFactory;
 use nanobot_testkit::discord::{GUILD, Incoming, Person, TOKEN};
-use nanobot_testkit::{Assistant, ChannelRun, DiscordFake};
+use nanobot_testkit::{Assistant, ChannelRun, DiscordFake, WAIT_LIMIT};
 use serde_json::json;
 
 pub(crate) use nanobot_testkit::channel::{changed_part as with, single_part as part};
@@ -63,6 +63,8 @@ impl Running {
 
     /// Runs a channel (again).
     pub(crate) fn of(fake: DiscordFake, channel: Arc<dyn Channel>) -> Self {
+        // The machine may be busy.
+        fake.answer_within(WAIT_LIMIT);
         let assistant = Arc::new(Assistant::new("66"));
         let run = ChannelRun::start(Arc::clone(&channel), &assistant, &COMMANDS);
         Self { fake, channel, assistant, run }

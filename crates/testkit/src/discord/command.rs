@@ -13,8 +13,8 @@ use super::state::{Pushed, State};
 use super::{APPLICATION_ID, GUILD};
 use crate::json::set;
 
-/// How long an answer may take.
-const ANSWER_TIME: Duration = Duration::from_secs(3);
+/// How long an answer may take on Discord.
+pub(super) const USUAL_ANSWER_TIME: Duration = Duration::from_secs(3);
 const COMMAND: u8 = 2;
 const COMPONENT: u8 = 3;
 const ANSWER_FIELDS: &[&str] =
@@ -101,11 +101,12 @@ impl State {
     /// An answer to an interaction. Returns of which kind it is.
     pub(super) fn answer(&mut self, id: u64, token: &str, body: &Value) -> Outcome {
         let unknown = || Refusal::new(404, 10_062, "Unknown interaction");
+        let answer_time = self.answer_time;
         let open = self.interactions.get_mut(&id).filter(|open| open.token == token).ok_or_else(unknown)?;
         if open.is_answered {
             return Err(Refusal::new(400, 40_060, "Interaction has already been acknowledged."));
         }
-        if open.asked.elapsed() > ANSWER_TIME {
+        if open.asked.elapsed() > answer_time {
             return Err(unknown());
         }
         let kind = body.get("type").and_then(Value::as_u64).unwrap_or_default();

@@ -1,10 +1,11 @@
 //! Everything the fake knows. Every call changes it in one step.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
 use serde_json::Value;
 
-use super::command::{Answer, OpenInteraction};
+use super::command::{Answer, OpenInteraction, USUAL_ANSWER_TIME};
 use super::incoming::Person;
 use super::messages::{Message, SentMessage, StoredFile};
 use super::session::Session;
@@ -50,6 +51,7 @@ pub(super) struct State {
     pub(super) gateway_url: String,
     pub(super) file_base: String,
     pub(super) heartbeat_interval: u64,
+    pub(super) answer_time: Duration,
     pub(super) upload_limit: usize,
     /// Among how many connections Discord would divide the servers of the bot.
     pub(super) shards: u64,
@@ -90,6 +92,7 @@ impl Default for State {
             gateway_url: String::new(),
             file_base: String::new(),
             heartbeat_interval: USUAL_HEARTBEAT,
+            answer_time: USUAL_ANSWER_TIME,
             upload_limit: USUAL_UPLOAD_LIMIT,
             shards: 1,
             last_id: FIRST_ID,
