@@ -1,9 +1,9 @@
-//! Buttons below a text, as blocks.
+//! Tables, and buttons below a text, as blocks.
 
-use nanobot_channel::Button;
+use nanobot_channel::{Block, Button, Table};
 use slack_morphism::blocks::{
     SlackActionsBlock, SlackBlock, SlackBlockButtonElement, SlackBlockMarkDownText, SlackBlockPlainText,
-    SlackSectionBlock,
+    SlackSectionBlock, SlackTableBlock, SlackTableCell, SlackTableColumnAlign, SlackTableColumnSetting,
 };
 
 use crate::inbound::BUTTON;
@@ -17,18 +17,44 @@ const LABEL_LIMIT: usize = 75;
 const VALUE_LIMIT: usize = 2000;
 /// How many buttons fit into a row.
 const ROW: usize = 25;
-/// How many rows fit into a message, with its text.
-const ROWS: usize = 49;
+/// How many blocks a message has.
+const BLOCKS: usize = 50;
 
 /// A text, if there is one, with rows of buttons below it.
 pub(crate) fn with_buttons(text: &str, rows: &[Vec<Button>]) -> Vec<SlackBlock> {
-    let mut blocks = Vec::new();
-    if !text.trim().is_empty() {
-        let text = SlackBlockMarkDownText::new(text.to_owned());
-        blocks.push(SlackSectionBlock::new().with_text(text.into()).into());
-    }
+    let text = Some(text).filter(|text| !text.trim().is_empty());
+    add_buttons(text.map(section).into_iter().collect(), rows)
+}
+
+/// Texts and a table, with rows of buttons below them.
+pub(crate) fn with_table(pieces: &[Block], rows: &[Vec<Button>]) -> Vec<SlackBlock> {
+    let block = |piece: &Block| match piece {
+        Block::Text(text) => section(text),
+        Block::Table(shown) => table(shown),
+    };
+    add_buttons(pieces.iter().map(block).collect(), rows)
+}
+
+fn section(text: &str) -> SlackBlock {
+    let text = SlackBlockMarkDownText::new(text.to_owned());
+    SlackSectionBlock::new().with_text(text.into()).into()
+}
+
+/// Slack takes no cell without text, and cuts what is not wrapped.
+fn table(table: &Table) -> SlackBlock {
+    let cell = |cell: &String| SlackTableCell::from(if cell.is_empty() { " " } else { cell.as_str() });
+    let rows = table.rows.iter().map(|row| row.iter().map(cell).collect()).collect();
+    let column = |right: &bool| {
+        let align = if *right { SlackTableColumnAlign::Right } else { SlackTableColumnAlign::Left };
+        SlackTableColumnSetting::new().with_align(align).with_is_wrapped(true)
+    };
+    SlackTableBlock::new(rows).with_column_settings(table.right.iter().map(column).collect()).into()
+}
+
+fn add_buttons(mut blocks: Vec<SlackBlock>, rows: &[Vec<Button>]) -> Vec<SlackBlock> {
+    let room = BLOCKS.saturating_sub(blocks.len());
     let mut number = 0;
-    for row in rows.iter().flat_map(|row| row.chunks(ROW)).filter(|row| !row.is_empty()).take(ROWS) {
+    for row in rows.iter().flat_map(|row| row.chunks(ROW)).filter(|row| !row.is_empty()).take(room) {
         let buttons = row.iter().filter(|button| !button.label.trim().is_empty()).map(|button| {
             number += 1;
             let label = SlackBlockPlainText::new(head(&button.label, LABEL_LIMIT).to_owned());
@@ -73,7 +99,26 @@ mod tests {
         assert_eq!(serde_json::to_value(with_buttons("*really?*", &rows)).unwrap(), expected);
         assert_eq!(with_buttons(" ", &rows).len(), 2);
         let many = vec![vec![button("x"); 30]; 40];
-        assert_eq!(with_buttons("text", &many).len(), 50);
+        assert_eq!((with_buttons("text", &many).len(), with_buttons("", &many).len()), (50, 50));
         assert_eq!(in_words(&rows[..1]), "[Yes] [No]");
+    }
+
+    #[test]
+    fn a_table_stands_between_texts_and_buttons() {
+        let rows = vec![vec!["a".to_owned(), "b <c>".to_owned()], vec!["1".to_owned(), String::new()]];
+        let table = Block::Table(Table { rows, right: vec![true, false] });
+        let pieces = [Block::Text("*x*".to_owned()), table, Block::Text("y".to_owned())];
+        let cell = |text: &str| json!({"type": "raw_text", "text": text});
+        let section = |text: &str| json!({"type": "section", "text": {"type": "mrkdwn", "text": text}});
+        let expected = json!([
+            section("*x*"),
+            {
+                "type": "table", "rows": [[cell("a"), cell("b <c>")], [cell("1"), cell(" ")]],
+                "column_settings": [{"align": "right", "is_wrapped": true}, {"align": "left", "is_wrapped": true}],
+            },
+            section("y"),
+        ]);
+        assert_eq!(serde_json::to_value(with_table(&pieces, &[])).unwrap(), expected);
+        assert_eq!(with_table(&pieces, &vec![vec![Button { label: "x".to_owned() }]; 60]).len(), 50);
     }
 }

@@ -1,17 +1,20 @@
 //! The channel: what it is made of, and the contract.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use nanobot_channel::{
     Channel, ChannelContext, ChannelError, ChannelName, DeliveryGuarantee, Dialect, Drafts, Measure, OutboundKind,
     OutboundMessage, OutboundPart, Probe, Sent, TextStyle, TurnEnds, async_trait,
 };
 use nanobot_channel_kit::{Background, DraftBoard};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::SlackConfig;
 use crate::api::{Api, Done};
 use crate::attempts::Attempts;
+use crate::chats::Chats;
 use crate::draft::Draft;
 use crate::error::CallError;
 use crate::outbound::EDIT_LIMIT;
@@ -23,6 +26,9 @@ use crate::thread::ToldThreads;
 /// How much visible text a message gets, in code points; Slack cuts at 40,000 with the markup.
 const TEXT_LIMIT: usize = 39_000;
 
+/// How long the end of a run waits for its note; losing it does no harm.
+const LAST_NOTE: Duration = Duration::from_millis(500);
+
 /// An app on Slack.
 ///
 /// Made by [`crate::SlackFactory`], or by hand for programs that have no configuration file.
@@ -32,9 +38,14 @@ pub struct SlackChannel {
     pub(crate) config: SlackConfig,
     pub(crate) api: Arc<Api>,
     pub(crate) seen: Seen,
+    pub(crate) chats: Chats,
+    /// Held while something is asked for that was missed.
+    pub(crate) fetching: Semaphore,
     pub(crate) told_threads: ToldThreads,
     pub(crate) directory: Directory,
     pub(crate) drafts: DraftBoard<String>,
+    /// Whether drafts are noted, so that a kill leaves none.
+    pub(crate) may_draft: AtomicBool,
     pub(crate) attempts: Attempts,
     pub(crate) reactions: Reactions,
     /// The app's own user, once Slack said who it is.
@@ -57,9 +68,12 @@ impl SlackChannel {
             config,
             api,
             seen: Seen::default(),
+            chats: Chats::default(),
+            fetching: Semaphore::new(1),
             told_threads: ToldThreads::default(),
             directory: Directory::default(),
             drafts: DraftBoard::new(Measure::CodePoints, EDIT_LIMIT),
+            may_draft: AtomicBool::new(false),
             attempts: Attempts::default(),
             reactions: Reactions::default(),
             bot_user: OnceLock::new(),
@@ -94,7 +108,19 @@ impl Channel for SlackChannel {
 
     async fn run(&self, context: ChannelContext) -> Result<(), ChannelError> {
         self.refused.send_replace(None);
-        self.background.during(&context, self.receive(&context)).await
+        let notes = context.notes.as_ref();
+        self.chats.open(notes).await;
+        let receiving = async {
+            tokio::select! {
+                ended = self.receive(&context) => ended,
+                () = self.chats.keep_written(notes) => Ok(()),
+            }
+        };
+        let ended = self.background.during(&context, receiving).await;
+        if tokio::time::timeout(LAST_NOTE, self.chats.write(notes)).await.is_err() {
+            tracing::warn!(channel = %self.name, "there was no time to note what was heard last");
+        }
+        ended
     }
 
     async fn send(&self, part: &OutboundPart) -> Result<Sent, ChannelError> {
@@ -132,7 +158,7 @@ impl Channel for SlackChannel {
 impl Drafts for SlackChannel {
     async fn append(&self, delta: &OutboundMessage) -> Result<(), ChannelError> {
         let OutboundKind::Delta { stream } = &delta.kind else { return Ok(()) };
-        if !self.background.is_open() {
+        if !(self.background.is_open() && self.may_draft.load(Ordering::Relaxed)) {
             return Ok(());
         }
         let place = self.place(&delta.chat_id, &delta.delivery).await?;

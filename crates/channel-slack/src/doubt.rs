@@ -14,9 +14,10 @@ use slack_morphism::SlackMessageContent;
 use crate::attempts::Attempt;
 use crate::channel::SlackChannel;
 use crate::error::CallError;
+use crate::history::Extent;
 use crate::outbound::{METADATA, named, post};
 use crate::place::Place;
-use crate::thread::{Replies, Reply};
+use crate::thread::Reply;
 
 /// The pauses before the looks for a message that may have been sent.
 const LOOKS: [Duration; 5] = [
@@ -144,33 +145,12 @@ impl SlackChannel {
 
     /// Everything that was said in a place since a second of the epoch.
     async fn said_since(&self, place: &Place, since: u64) -> Result<Vec<Reply>, CallError> {
-        let (oldest, mut cursor) = (format!("{since}.000000"), String::new());
-        let mut messages = Vec::new();
-        for _ in 0..PAGES {
-            let mut query = vec![
-                ("channel", place.chat.as_str()),
-                ("oldest", oldest.as_str()),
-                ("limit", PAGE),
-                ("include_all_metadata", "true"),
-            ];
-            if !cursor.is_empty() {
-                query.push(("cursor", cursor.as_str()));
-            }
-            let method = match &place.thread {
-                Some(thread) => {
-                    query.push(("ts", thread));
-                    "conversations.replies"
-                }
-                None => "conversations.history",
-            };
-            let page: Replies = self.api.ask(method, &query).await?;
-            messages.extend(page.messages);
-            cursor = page.response_metadata.next_cursor;
-            if cursor.is_empty() {
-                return Ok(messages);
-            }
+        let oldest = format!("{since}.000000");
+        let extent = Extent { oldest: &oldest, page: PAGE, pages: PAGES, has_metadata: true };
+        match self.said(place, extent).await? {
+            (messages, true) => Ok(messages),
+            _ => Err(CallError::Refused { code: "too much was said since".to_owned(), needed: None }),
         }
-        Err(CallError::Refused { code: "too much was said since".to_owned(), needed: None })
     }
 }
 

@@ -1,13 +1,17 @@
 //! Where a draft is shown on Slack.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use nanobot_channel::ChannelError;
+use nanobot_channel::{ChannelContext, ChannelError, Value};
 use nanobot_channel_kit::DraftPlace;
+use serde_json::json;
 use slack_morphism::SlackMessageContent;
 
 use crate::api::Api;
-use crate::outbound::{EDIT_LIMIT, named, post, update};
+use crate::channel::SlackChannel;
+use crate::error::CallError;
+use crate::outbound::{EDIT_LIMIT, delete, named, post, update};
 use crate::place::Place;
 use crate::text::{escaped, head};
 
@@ -31,6 +35,24 @@ impl DraftPlace for Draft {
 
     async fn edit(&self, message: &String, text: &str) -> Result<(), ChannelError> {
         Ok(update(&self.api, &self.place, message, content(text)).await?)
+    }
+
+    fn trace(&self, message: &String) -> Option<Value> {
+        Some(json!((&self.place.chat, message)))
+    }
+}
+
+impl SlackChannel {
+    /// Takes away what a kill left of drafts, and notes new ones from now on; until then there are
+    /// none.
+    pub(crate) async fn recover_drafts(&self, account: &str, context: &ChannelContext) {
+        let api = Arc::clone(&self.api);
+        let delete = move |(chat, message): (String, String)| {
+            let (api, place) = (Arc::clone(&api), Place { chat, thread: None });
+            async move { delete(&api, &place, &message).await.map_err(CallError::repeatable) }
+        };
+        self.drafts.recover(context, account, delete).await;
+        self.may_draft.store(true, Ordering::Relaxed);
     }
 }
 

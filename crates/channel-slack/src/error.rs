@@ -98,6 +98,16 @@ impl CallError {
         self.is(&["message_not_found", "cant_update_message", "edit_window_closed", "msg_too_long", "is_inactive"])
     }
 
+    /// Whether a message was refused because of its blocks, and may be taken without them.
+    pub(crate) fn is_about_blocks(&self) -> bool {
+        self.is(&["invalid_attachments", "invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long"])
+    }
+
+    /// Whether the conversation or thread is not there, or not for the app.
+    pub(crate) fn is_about_the_place(&self) -> bool {
+        self.is(PLACE)
+    }
+
     /// Whether nobody knows what came of the call.
     pub(crate) fn is_open(&self) -> bool {
         matches!(self, Self::Interrupted(_))

@@ -14,6 +14,7 @@ use serde_json::json;
 use crate::SlackConfig;
 use crate::attachment::Attachment;
 use crate::channel::SlackChannel;
+use crate::place::Place;
 use crate::text::{mentions, readable, without_mention};
 use crate::wire::{Event, Interaction, SlashCommand};
 
@@ -95,6 +96,24 @@ impl Candidate {
             files,
             pressed: None,
         })
+    }
+
+    /// Where it was said and its `ts`, when it is a message.
+    pub(crate) fn said(&self) -> Option<(Place, String)> {
+        let place = Place { chat: self.chat.to_string(), thread: self.said_in.clone() };
+        self.message.clone().map(|ts| (place, ts))
+    }
+
+    /// The conversation, and the thread that goes on with it, up to right before it.
+    pub(crate) fn heard_in(&self) -> Vec<(Place, String)> {
+        let Some(ts) = &self.message else { return Vec::new() };
+        let place = |thread: Option<&String>| {
+            let is_its_begin = thread == Some(ts);
+            let before = if is_its_begin { Some(ts.clone()) } else { right_before(ts) };
+            Some((Place { chat: self.chat.to_string(), thread: thread.cloned() }, before?))
+        };
+        let thread = self.thread.as_ref().map(Some);
+        [None].into_iter().chain(thread).filter_map(place).collect()
     }
 
     /// What a press of a button is about. `None` when the button is not one of ours.
@@ -190,6 +209,13 @@ impl SlackChannel {
     }
 }
 
+/// The last `ts` before this one.
+fn right_before(ts: &str) -> Option<String> {
+    let (seconds, micros) = ts.split_once('.')?;
+    let at = seconds.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(micros.parse().ok()?)?.checked_sub(1)?;
+    Some(format!("{}.{:06}", at / 1_000_000, at % 1_000_000))
+}
+
 /// Who else hears what is said there. Where Slack does not say it, the id does.
 fn chat_kind(channel_type: Option<&str>, chat: &str) -> ChatKind {
     let is_direct = channel_type.map_or_else(|| chat.starts_with('D'), |kind| kind == "im");
@@ -236,6 +262,14 @@ mod tests {
         ];
         for (command, text, expected) in table {
             assert_eq!(command_text(command, text, &commands), expected, "{command} {text}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_between_a_message_and_right_before_it() {
+        let table = [("5.000002", Some("5.000001")), ("1700000000.000000", Some("1699999999.999999")), ("x", None)];
+        for (ts, before) in table {
+            assert_eq!(right_before(ts).as_deref(), before, "{ts}");
         }
     }
 

@@ -12,12 +12,12 @@ use slack_morphism::{SlackMessageContent, SlackMessageMetadata, SlackTs};
 
 use crate::api::{Api, Done};
 use crate::attempts::Attempt;
-use crate::blocks::{SECTION_LIMIT, in_words, with_buttons};
+use crate::blocks::{SECTION_LIMIT, in_words, with_buttons, with_table};
 use crate::channel::SlackChannel;
 use crate::doubt::Step;
 use crate::error::CallError;
 use crate::place::Place;
-use crate::text::escaped;
+use crate::text::{escaped, head};
 use crate::upload::{UploadError, address_of, name_of, send_file};
 
 /// How much text an edit takes, in code points; a new message takes ten times as much.
@@ -51,12 +51,12 @@ impl SlackChannel {
     async fn send_steps(&self, part: &OutboundPart, place: &Place, key: &str) -> Result<Option<String>, CallError> {
         let mut attempt = self.attempts.of(key);
         let media = if part.index == 0 { part.message.media.as_slice() } else { &[] };
-        let texts = texts(part);
-        let mut last = None;
+        let texts = texts(part, true);
+        let mut found = None;
         if part.in_doubt {
             let steps = steps(key, media, texts.len());
-            let (done, found) = self.steps_done(place, part, &steps, attempt.done).await?;
-            (attempt, last) = (Attempt { done, is_open: false }, found);
+            let (done, last) = self.steps_done(place, part, &steps, attempt.done).await?;
+            (attempt, found) = (Attempt { done, is_open: false }, last);
             self.attempts.remember(key, attempt);
         }
         for (number, file) in media.iter().enumerate().skip(attempt.done) {
@@ -68,7 +68,28 @@ impl SlackChannel {
             attempt = Attempt { done: attempt.done + 1, is_open: false };
             self.attempts.remember(key, attempt);
         }
-        for (number, content) in texts.into_iter().enumerate().skip(attempt.done.saturating_sub(media.len())) {
+        let sent = match self.send_texts(part, place, key, texts, &mut attempt).await {
+            Err(error) if error.is_about_blocks() && !part.blocks.is_empty() => {
+                tracing::warn!(channel = %self.name, %error, "a table was refused; it is sent as text");
+                self.send_texts(part, place, key, self::texts(part, false), &mut attempt).await?
+            }
+            sent => sent?,
+        };
+        Ok(sent.or(found))
+    }
+
+    /// Sends the texts that are not sent yet. The `ts` of the last one.
+    async fn send_texts(
+        &self,
+        part: &OutboundPart,
+        place: &Place,
+        key: &str,
+        texts: Vec<SlackMessageContent>,
+        attempt: &mut Attempt,
+    ) -> Result<Option<String>, CallError> {
+        let files = if part.index == 0 { part.message.media.len() } else { 0 };
+        let mut last = None;
+        for (number, content) in texts.into_iter().enumerate().skip(attempt.done.saturating_sub(files)) {
             let name = text_name(key, number);
             let draft = match part.message.completes.as_ref().filter(|_| part.index == 0 && number == 0) {
                 Some(stream) => self.drafts.claim(stream).await,
@@ -77,15 +98,15 @@ impl SlackChannel {
             last = match draft {
                 Some(draft) if self.becomes(place, &draft, &content, &name).await? => Some(draft),
                 draft => {
-                    let posted = self.post_once(place, content, &name, key, &mut attempt).await?;
+                    let posted = self.post_once(place, content, &name, key, attempt).await?;
                     if let Some(draft) = draft {
                         self.take_away(place.clone(), draft);
                     }
                     posted
                 }
             };
-            attempt = Attempt { done: attempt.done + 1, is_open: false };
-            self.attempts.remember(key, attempt);
+            *attempt = Attempt { done: attempt.done + 1, is_open: false };
+            self.attempts.remember(key, *attempt);
         }
         Ok(last)
     }
@@ -114,10 +135,16 @@ impl SlackChannel {
         content: &SlackMessageContent,
         name: &str,
     ) -> Result<bool, CallError> {
-        if content.text.as_ref().is_some_and(|text| text.chars().count() > EDIT_LIMIT) {
-            return Ok(false);
+        let text = content.text.as_deref().unwrap_or_default();
+        let mut content = content.clone();
+        if text.chars().count() > EDIT_LIMIT {
+            if content.blocks.is_none() {
+                return Ok(false);
+            }
+            // The blocks say it all; the text is for notifications.
+            content.text = Some(head(text, EDIT_LIMIT).to_owned());
         }
-        match update(&self.api, place, draft, named(content.clone(), name)).await {
+        match update(&self.api, place, draft, named(content, name)).await {
             Ok(()) => Ok(true),
             Err(error) if error.is_not_editable() => Ok(false),
             // An edit does no harm when it is made twice.
@@ -130,8 +157,7 @@ impl SlackChannel {
     fn take_away(&self, place: Place, draft: String) {
         let (api, channel) = (Arc::clone(&self.api), self.name.clone());
         self.in_background(async move {
-            let request = SlackApiChatDeleteRequest::new(place.channel_id(), SlackTs::new(draft));
-            if let Err(error) = api.call::<_, Done>("chat.delete", &request).await {
+            if let Err(error) = delete(&api, &place, &draft).await {
                 tracing::debug!(%channel, %error, "a draft could not be taken away");
             }
         });
@@ -150,18 +176,29 @@ pub(crate) async fn update(api: &Api, place: &Place, ts: &str, content: SlackMes
     api.call::<_, Done>("chat.update", &request).await.map(drop)
 }
 
+/// Takes a message away.
+pub(crate) async fn delete(api: &Api, place: &Place, ts: &str) -> Result<(), CallError> {
+    let request = SlackApiChatDeleteRequest::new(place.channel_id(), SlackTs::new(ts.to_owned()));
+    api.call::<_, Done>("chat.delete", &request).await.map(drop)
+}
+
 /// The same with a name by which it can be found.
 pub(crate) fn named(content: SlackMessageContent, name: &str) -> SlackMessageContent {
     let payload = HashMap::from([("key".to_owned(), name.to_owned())]);
     content.with_metadata(SlackMessageMetadata::new(METADATA.to_owned()).with_event_payload(payload))
 }
 
-/// The texts of a part: one, and one more for buttons that do not fit below it.
-fn texts(part: &OutboundPart) -> Vec<SlackMessageContent> {
+/// The texts of a part: one, and one more for buttons that do not fit below it. With its table as
+/// one, it is one message in any case.
+fn texts(part: &OutboundPart, shows_table: bool) -> Vec<SlackMessageContent> {
     let content = |text: &str| SlackMessageContent::new().with_text(text.to_owned());
     let rows = &part.message.buttons;
     let has_buttons = part.index + 1 == part.count && rows.iter().any(|row| !row.is_empty());
     let has_text = !part.plain.trim().is_empty();
+    if shows_table && !part.blocks.is_empty() {
+        let rows = if has_buttons { rows.as_slice() } else { &[] };
+        return vec![content(&part.text).with_blocks(with_table(&part.blocks, rows))];
+    }
     if !has_buttons {
         return if has_text { vec![content(&part.text)] } else { Vec::new() };
     }

@@ -18,7 +18,7 @@ const PAGES: usize = 50;
 const PAGE: &str = "200";
 
 /// A conversation and the thread in it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) chat: String,
     pub(crate) thread: Option<String>,

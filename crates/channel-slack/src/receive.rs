@@ -36,6 +36,9 @@ const BUSY: usize = 256;
 /// Events after which it has to be seen whether the tokens still work.
 const LEAVING: &[&str] = &["app_uninstalled", "tokens_revoked"];
 
+/// Why Slack wants a new connection in place of one that still works.
+const REFRESHING: &[&str] = &["refresh_requested", "warning"];
+
 type Work<'a> = Lanes<'a, Ended>;
 
 /// How a connection ended.
@@ -54,21 +57,28 @@ impl SlackChannel {
     pub(crate) async fn receive(&self, context: &ChannelContext) -> Result<(), ChannelError> {
         let mut work = Work::new();
         let mut connection = 0;
+        // Whether something may have been said that nobody will tell.
+        let (mut is_behind, mut is_recovered) = (true, false);
         let (mut failures, mut useless) = (0, 0);
         loop {
             connection += 1;
             let end = match self.connect(&mut work).await {
                 Ok((me, socket)) => {
                     failures = 0;
-                    self.listen(&me, socket, connection, &mut work, context).await?
+                    if !std::mem::replace(&mut is_recovered, true) {
+                        self.recover_drafts(&me.user, context).await;
+                    }
+                    self.listen(&me, socket, connection, &mut is_behind, &mut work, context).await?
                 }
                 Err(CallError::RateLimited(pause)) => {
+                    is_behind = true;
                     context.progress.degraded(&format!("Slack asks for a pause of {} s", pause.as_secs()));
                     self.meanwhile(&mut work, tokio::time::sleep(pause)).await;
                     continue;
                 }
                 Err(error) => match error.fundamental() {
                     ChannelError::Unavailable(why) if failures + 1 < PATIENCE => {
+                        is_behind = true;
                         failures += 1;
                         End::Useless(why)
                     }
@@ -133,23 +143,30 @@ impl SlackChannel {
         me: &Identity,
         mut socket: Socket,
         connection: u64,
+        is_behind: &mut bool,
         work: &mut Work<'a>,
         context: &'a ChannelContext,
     ) -> Result<End, ChannelError> {
         let began = Instant::now();
         let mut refused = self.refused.subscribe();
-        let mut state = Listening { is_greeted: false, brought: false };
+        let mut state = Listening { is_greeted: false, brought: false, makes_way: false, is_behind: *is_behind };
         let why = loop {
             let is_free = work.len() < BUSY;
             tokio::select! {
                 ended = work.next() => match ended.next {
                     Next::Stop => return Ok(End::Stop),
-                    Next::Forget if ended.connection == connection && ended.received.elapsed() < ACKNOWLEDGE_WITHIN => {
-                        if let Err(why) = socket.acknowledge(&ended.envelope).await {
-                            break why;
+                    Next::Forget => {
+                        let in_time = ended.connection == connection && ended.received.elapsed() < ACKNOWLEDGE_WITHIN;
+                        match ended.envelope {
+                            Some(envelope) if in_time => {
+                                if let Err(why) = socket.acknowledge(&envelope).await {
+                                    break why;
+                                }
+                            }
+                            Some(_) => tracing::debug!(channel = %self.name, "it is too late to acknowledge an envelope"),
+                            None => {}
                         }
                     }
-                    Next::Forget => tracing::debug!(channel = %self.name, "it is too late to acknowledge an envelope"),
                 },
                 why = refusal(&mut refused) => return Err(ChannelError::Auth(why)),
                 () = tokio::time::sleep_until(began + GREETING), if !state.is_greeted => {
@@ -167,6 +184,7 @@ impl SlackChannel {
                 },
             }
         };
+        *is_behind = state.is_behind || !state.makes_way;
         let why = format!("the connection to Slack ended: {why}");
         Ok(if state.brought || began.elapsed() >= GOOD { End::Used(why) } else { End::Useless(why) })
     }
@@ -191,13 +209,21 @@ impl SlackChannel {
         match frame.kind.as_str() {
             "hello" => {
                 state.is_greeted = true;
+                if std::mem::take(&mut state.is_behind) {
+                    self.add_missed(me, connection, work, context);
+                }
                 tracing::info!(channel = %self.name, bot = me.name, team = me.team, "receiving from Slack");
                 if connection == 1 && frame.num_connections.is_some_and(|count| count > 1) {
                     self.warn_of_others(context);
                 }
                 return None;
             }
-            "disconnect" => return Some(frame.reason.unwrap_or_else(|| "no reason was given".to_owned())),
+            "disconnect" => {
+                let reason = frame.reason.unwrap_or_else(|| "no reason was given".to_owned());
+                // What comes meanwhile is told to the next connection.
+                state.makes_way = REFRESHING.contains(&reason.as_str());
+                return Some(reason);
+            }
             _ => {}
         }
         let Some(envelope) = frame.envelope_id else {
@@ -218,9 +244,20 @@ impl SlackChannel {
                 Some((event, candidate)) => self.take(&me, event, candidate, context).await,
                 None => Next::Forget,
             };
-            Ended { connection, envelope, received, next }
+            Ended { connection, envelope: Some(envelope), received, next }
         });
         None
+    }
+
+    /// Puts what was missed before what comes now, in every conversation that the assistant knows.
+    fn add_missed<'a>(&'a self, me: &Identity, connection: u64, work: &mut Work<'a>, context: &'a ChannelContext) {
+        for chat in self.chats.begin(&me.user) {
+            let (me, received) = (me.clone(), Instant::now());
+            work.add(chat.clone(), async move {
+                let next = self.catch_up(&me, &chat, context).await;
+                Ended { connection, envelope: None, received, next }
+            });
+        }
     }
 
     /// Says that the messages are shared. Slack counts a connection of a moment ago too, so this is
@@ -272,6 +309,10 @@ struct Listening {
     is_greeted: bool,
     /// Whether it brought an envelope.
     brought: bool,
+    /// Whether Slack wants another one in its place.
+    makes_way: bool,
+    /// Whether something may have been said before it that nobody will tell.
+    is_behind: bool,
 }
 
 /// Waits until Slack does not accept the bot's token any more, and says why.

@@ -11,7 +11,8 @@ use tokio::time::Instant;
 use crate::api::Done;
 use crate::channel::SlackChannel;
 use crate::inbound::{Candidate, Identity};
-use crate::text::escaped;
+use crate::outbound::EDIT_LIMIT;
+use crate::text::{escaped, head};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
@@ -24,12 +25,13 @@ pub(crate) enum Next {
     Stop,
 }
 
-/// An envelope that was dealt with.
+/// An envelope, or what was missed, that was dealt with.
 #[derive(Debug)]
 pub(crate) struct Ended {
     /// The connection it came through.
     pub(crate) connection: u64,
-    pub(crate) envelope: String,
+    /// What to acknowledge, when it came in one.
+    pub(crate) envelope: Option<String>,
     pub(crate) received: Instant,
     pub(crate) next: Next,
 }
@@ -48,9 +50,13 @@ impl SlackChannel {
         if names.iter().any(is_known) {
             return Next::Forget;
         }
+        let said = candidate.said();
         let next = self.take_in(me, candidate, context).await;
         if next == Next::Forget {
             names.into_iter().for_each(|name| self.seen.insert(name));
+            if let Some((place, ts)) = said {
+                self.chats.deal_with(&place, &ts);
+            }
         }
         next
     }
@@ -58,6 +64,9 @@ impl SlackChannel {
     async fn take_in(&self, me: &Identity, candidate: Candidate, context: &ChannelContext) -> Next {
         if !self.may_talk(&candidate, context).await {
             return Next::Forget;
+        }
+        for (place, ts) in candidate.heard_in() {
+            self.chats.hear(&place, &ts);
         }
         let message = self.compose(me, &candidate, context).await;
         let mut tries = 0_u32;
@@ -107,7 +116,8 @@ impl SlackChannel {
         let choice = format!(":heavy_check_mark: {}", escaped(label));
         blocks.push(json!({"type": "context", "elements": [{"type": "mrkdwn", "text": choice}]}));
         let text = message.get("text").and_then(Value::as_str).unwrap_or(label);
-        let update = json!({"channel": chat, "ts": ts, "text": text, "blocks": blocks});
+        // The blocks say it all; the text is for notifications.
+        let update = json!({"channel": chat, "ts": ts, "text": head(text, EDIT_LIMIT), "blocks": blocks});
         let (api, name) = (Arc::clone(&self.api), self.name.clone());
         self.in_background(async move {
             if let Err(error) = api.call::<_, Done>("chat.update", &update).await {

@@ -8,8 +8,8 @@ use serde::Deserialize;
 
 use crate::channel::SlackChannel;
 use crate::error::CallError;
+use crate::history::Page;
 use crate::inbound::{Candidate, Identity};
-use crate::place::Cursor;
 use crate::text::{head, readable};
 
 /// How many threads are remembered as told about.
@@ -40,15 +40,6 @@ impl ToldThreads {
     }
 }
 
-/// The messages of a thread, as far as they are needed.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Replies {
-    #[serde(default)]
-    pub(crate) messages: Vec<Reply>,
-    #[serde(default)]
-    pub(crate) response_metadata: Cursor,
-}
-
 /// One message of a thread, or of a channel.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -73,7 +64,7 @@ impl SlackChannel {
             return None;
         }
         let query = [("channel", chat), ("ts", thread), ("latest", before), ("limit", PAGE)];
-        let replies = tokio::time::timeout(PATIENCE, self.api.ask::<Replies>("conversations.replies", &query));
+        let replies = tokio::time::timeout(PATIENCE, self.api.ask::<Page<Reply>>("conversations.replies", &query));
         let replies = replies.await.unwrap_or_else(|_| Err(CallError::Unreachable("no answer in time".to_owned())));
         match replies {
             Ok(replies) => in_words(me, &replies.messages, before, usize::try_from(limit).unwrap_or(usize::MAX)),

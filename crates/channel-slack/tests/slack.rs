@@ -10,11 +10,15 @@ mod doubt;
 mod drafts;
 #[path = "slack/inbound.rs"]
 mod inbound;
+#[path = "slack/missed.rs"]
+mod missed;
 #[path = "slack/outbound.rs"]
 mod outbound;
 #[path = "slack/socket.rs"]
 mod socket;
 #[path = "slack/support.rs"]
 mod support;
+#[path = "slack/tables.rs"]
+mod tables;
 #[path = "slack/transport.rs"]
 mod transport;

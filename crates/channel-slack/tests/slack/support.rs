@@ -6,7 +6,7 @@ use nanobot_channel::{
     Channel, ChannelError, ChannelFactory as _, ChannelName, CommandInfo, InboundMessage, RawConfig, Value,
 };
 use nanobot_channel_slack::SlackFactory;
-use nanobot_testkit::slack::{APP_TOKEN, BOT_TOKEN, Incoming, Person};
+use nanobot_testkit::slack::{APP_TOKEN, BOT_TOKEN, Incoming, Person, Pushed};
 use nanobot_testkit::{Assistant, ChannelRun, SlackFake};
 use serde_json::json;
 
@@ -67,9 +67,33 @@ impl Running {
         assert_eq!(self.fake.complaints(), Vec::<String>::new());
     }
 
+    /// Stops the channel, lets something happen, and runs a new one that has the notes of the first.
+    pub(crate) async fn restart(self, keys: &Value, meanwhile: impl FnOnce(&SlackFake)) -> Self {
+        let Self { fake, assistant, run, .. } = self;
+        run.stop().await.unwrap();
+        meanwhile(&fake);
+        let channel = channel(&fake, keys);
+        let run = ChannelRun::start(Arc::clone(&channel), &assistant, &COMMANDS);
+        Self { fake, channel, assistant, run }
+    }
+
     /// Waits for the end of a run that nobody told to stop.
     pub(crate) async fn end(self) -> ChannelError {
         self.run.end().await.unwrap()
+    }
+
+    /// Ann writes this, and it is dealt with.
+    pub(crate) async fn said(&self, incoming: Incoming) -> Pushed {
+        let pushed = self.fake.push(incoming);
+        self.fake.wait_for_acknowledged(&pushed).await.unwrap();
+        pushed
+    }
+
+    /// What arrived of a conversation so far.
+    pub(crate) fn arrived(&self, chat: &str) -> Vec<String> {
+        let arrived = self.assistant.seen().arrived.into_iter();
+        let there = arrived.filter(|(message, _)| message.chat_id.as_str() == chat);
+        there.map(|(message, _)| message.content).collect()
     }
 
     /// Begins a conversation, so that the fake knows the chat; returns what arrived.

@@ -1,0 +1,190 @@
+//! What was said while nobody listened: fetched afterwards, the oldest first.
+//!
+//! Decision: a conversation is caught up with in its own lane, before what is told of it live, so that
+//! its order stays; all of them ask Slack one after the other, because its limits are small. A message
+//! that is fetched passes through the same judgement as one that is told. Presses of buttons and slash
+//! commands cannot be fetched.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use nanobot_channel::{ChannelContext, Value};
+use nanobot_channel_kit::growing_pause;
+
+use crate::channel::SlackChannel;
+use crate::error::CallError;
+use crate::history::Extent;
+use crate::inbound::{Candidate, Identity};
+use crate::place::Place;
+use crate::take::Next;
+use crate::wire::Event;
+
+/// What is older is left out.
+const LONGEST_AGO: Duration = Duration::from_hours(24);
+/// A thread in which nothing was said for longer is not looked into.
+const THREAD_LASTS: Duration = Duration::from_hours(7 * 24);
+/// How many threads that were begun meanwhile are looked into, in a conversation.
+const NEW_THREADS: usize = 10;
+/// How many messages are asked for at a time, and how often.
+const PAGE: &str = "200";
+const PAGES: usize = 5;
+/// How often Slack is asked again when it fails. After that the next connection does.
+const TRIES: u32 = 5;
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// A longer pause that Slack asks for is left to the next connection.
+const LONGEST_PAUSE: Duration = Duration::from_mins(2);
+
+/// What was missed in a conversation.
+#[derive(Debug, Default)]
+struct Missed {
+    /// Where it was said and the event that would have told of it, by the `ts`.
+    events: BTreeMap<String, (Place, Event)>,
+    /// The places of which that is all, with the last `ts` there.
+    places: Vec<(Place, String)>,
+}
+
+impl SlackChannel {
+    /// Fetches what was missed in a conversation, and deals with it.
+    pub(crate) async fn catch_up(&self, me: &Identity, chat: &str, context: &ChannelContext) -> Next {
+        let behind = self.chats.behind(chat);
+        if behind.is_empty() {
+            return Next::Forget;
+        }
+        let Missed { events, places } = self.missed(behind, context).await;
+        if !events.is_empty() {
+            tracing::info!(channel = %self.name, chat, messages = events.len(), "what was said meanwhile was fetched");
+        }
+        for (ts, (place, event)) in events {
+            if let Some(candidate) = Candidate::of_event(&self.config, me, &event)
+                && self.take(me, String::new(), candidate, context).await == Next::Stop
+            {
+                return Next::Stop;
+            }
+            self.chats.reach(&place, &ts);
+        }
+        for (place, last) in places {
+            self.chats.reach(&place, &last);
+            self.chats.catch_up(&place);
+        }
+        Next::Forget
+    }
+
+    /// Looks through places of a conversation, of which the first tells of new threads.
+    async fn missed(&self, behind: Vec<(Place, String)>, context: &ChannelContext) -> Missed {
+        let mut missed = Missed::default();
+        let known: Vec<Place> = behind.iter().map(|(place, _)| place.clone()).collect();
+        let mut behind = VecDeque::from(behind);
+        let mut new_threads = 0;
+        while let Some((place, last)) = behind.pop_front() {
+            if place.thread.is_some() && last < ago(THREAD_LASTS) {
+                missed.places.push((place, last));
+                continue;
+            }
+            let after = last.max(ago(LONGEST_AGO));
+            let Some(messages) = self.fetch(&place, &after, context).await else { continue };
+            let mut newest = after.clone();
+            for message in messages {
+                let text = |key: &str| message.get(key).and_then(Value::as_str);
+                let ts = text("ts").filter(|ts| **ts > *after).unwrap_or_default().to_owned();
+                // What a thread begins with comes along with its answers.
+                if ts.is_empty() || place.thread.as_ref() == Some(&ts) {
+                    continue;
+                }
+                let thread = Place { thread: Some(ts.clone()), ..place.clone() };
+                let is_answered = text("latest_reply").is_some();
+                if place.thread.is_none() && is_answered && !known.contains(&thread) && new_threads < NEW_THREADS {
+                    new_threads += 1;
+                    behind.push_back((thread, ts.clone()));
+                }
+                newest = newest.max(ts.clone());
+                match event(&place.chat, message) {
+                    Ok(event) => drop(missed.events.entry(ts).or_insert_with(|| (place.clone(), event))),
+                    Err(error) => {
+                        tracing::warn!(channel = %self.name, %error, "a message could not be read and was passed over");
+                    }
+                }
+            }
+            missed.places.push((place, newest));
+        }
+        missed
+    }
+
+    /// What was said in a place. `None` where that cannot be found out now; the place is forgotten where
+    /// it never can.
+    async fn fetch(&self, place: &Place, oldest: &str, context: &ChannelContext) -> Option<Vec<Value>> {
+        let mut tries = 0;
+        loop {
+            let extent = Extent { oldest, page: PAGE, pages: PAGES, has_metadata: false };
+            let error = {
+                let _turn = self.fetching.acquire().await.ok()?;
+                match self.said(place, extent).await {
+                    Ok((messages, is_all)) => {
+                        if !is_all {
+                            tracing::warn!(
+                                channel = %self.name, chat = place.chat,
+                                "more than 1000 messages were missed, and some of them are not fetched"
+                            );
+                        }
+                        return Some(messages);
+                    }
+                    Err(CallError::RateLimited(pause)) if pause <= LONGEST_PAUSE => {
+                        // Whoever is next would be told the same.
+                        tokio::time::sleep(pause).await;
+                        CallError::RateLimited(Duration::ZERO)
+                    }
+                    Err(error) => error,
+                }
+            };
+            tries += 1;
+            match &error {
+                CallError::RateLimited(Duration::ZERO) if tries < TRIES => {}
+                CallError::Unreachable(_) | CallError::Interrupted(_) if tries < TRIES => {
+                    tokio::time::sleep(growing_pause(FIRST_PAUSE, tries - 1)).await;
+                }
+                CallError::Refused { .. } if error.is_about_the_place() => {
+                    tracing::info!(channel = %self.name, chat = place.chat, %error, "a place is not to be read any more");
+                    self.chats.forget(place);
+                    return None;
+                }
+                CallError::Refused { code, needed } if code == "missing_scope" => {
+                    self.ask_for_scope(place, needed.as_deref(), context);
+                    return Some(Vec::new());
+                }
+                _ => {
+                    tracing::warn!(channel = %self.name, chat = place.chat, %error, "what was said meanwhile cannot be fetched now");
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Says once which scope the app needs to be told what was said meanwhile.
+    fn ask_for_scope(&self, place: &Place, needed: Option<&str>, context: &ChannelContext) {
+        let usual = if place.chat.starts_with('D') { "im:history" } else { "channels:history" };
+        let scope = needed.unwrap_or(usual);
+        if self.chats.is_news(scope) {
+            let why = format!(
+                "what is said while nanobot is away cannot be fetched: the app needs the scope {scope}; add it and \
+                 install the app again"
+            );
+            tracing::warn!(channel = %self.name, why, "a scope is missing");
+            context.progress.degraded(&why);
+        }
+    }
+}
+
+/// The event that would have told of a message.
+fn event(chat: &str, message: Value) -> Result<Event, serde_json::Error> {
+    let mut event: Event = serde_json::from_value(message)?;
+    event.channel = Some(chat.to_owned());
+    if event.thread_ts == event.ts {
+        event.thread_ts = None;
+    }
+    Ok(event)
+}
+
+/// The `ts` of a time ago.
+fn ago(time: Duration) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    format!("{}.000000", now.saturating_sub(time).as_secs())
+}
