@@ -165,8 +165,7 @@ impl Gateway {
     pub async fn run(self, cancel: CancellationToken) -> Result<Ended, RuntimeError> {
         let bus: Arc<dyn Bus> = Arc::new(self.bus.clone());
         let ledger: Arc<dyn Ledger> = Arc::new(self.bus.clone());
-        let tasks = TaskTracker::new();
-        let end = CancellationToken::new();
+        let (tasks, end) = (TaskTracker::new(), CancellationToken::new());
         let health = Arc::new(GatewayHealth { channels: Health::default(), started: self.started });
         let parts = ControlParts {
             bus: bus.clone(),
