@@ -3,8 +3,8 @@
 //!
 //! Decision: a script made of a seed says who writes what while what is broken; nothing is asserted
 //! about time. An hour goes on when the chats that nothing is wrong with have their answers, and the
-//! day is over when everything is. Drafts are off: what a killed program was writing stays where it
-//! was shown, and would look like an answer.
+//! day is over when everything is. Drafts are off: one that a platform took just when the kill came,
+//! before the program could note it, stays and would look like an answer.
 
 #![expect(clippy::print_stdout, reason = "what happened is shown when the test fails")]
 

@@ -203,8 +203,8 @@ async fn finish(home: &Home) {
 #[tokio::test]
 async fn every_moment_of_a_job_is_fired_once_however_often_the_gateway_is_killed() {
     let number = AtomicUsize::new(0);
-    // No two answers are alike, so that what is seen twice was sent twice. There are no drafts: what a
-    // killed program was writing stays where it was shown, and would look like an answer.
+    // No two answers are alike, so that what is seen twice was sent twice. There are no drafts: one that
+    // the platform took just when the kill came, before it could be noted, would look like an answer.
     let model =
         ModelServer::answering(move |_| Reply::text(format!("Answer {}.", number.fetch_add(1, Ordering::SeqCst))));
     let model = model.await.unwrap();
