@@ -73,7 +73,7 @@ impl DiscordChannel {
                         self.seen.reach(behind.channel, message.id.get());
                     }
                     self.seen.reach(behind.channel, missed.newest);
-                    self.seen.catch_up(behind.channel);
+                    self.seen.catch_up(behind);
                 }
                 Err(error @ CallError::Refused { status: 400 | 403 | 404, .. }) => {
                     tracing::info!(channel = %self.name, chat = %behind.channel, %error, "a channel is not to be read any more");
@@ -105,7 +105,7 @@ impl DiscordChannel {
     }
 
     async fn missed(&self, behind: Behind) -> Result<Missed, CallError> {
-        let Behind { channel, guild, last } = behind;
+        let Behind { channel, guild, last, .. } = behind;
         let mut fetched = self.page(channel, &format!("after={last}&")).await?;
         let mut is_cut = fetched.len() >= PAGE;
         if is_cut {

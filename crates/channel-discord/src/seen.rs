@@ -39,6 +39,8 @@ struct Known {
     is_written: bool,
     /// Whose channels these are.
     bot: Option<UserId>,
+    /// Counts the sessions.
+    session: u64,
     channels: BTreeMap<ChannelId, Place>,
     /// The newest messages that were dealt with, in that order.
     recent: VecDeque<MessageId>,
@@ -62,6 +64,7 @@ pub(crate) struct Behind {
     pub(crate) guild: Option<GuildId>,
     /// Everything up to the message of this id is dealt with.
     pub(crate) last: u64,
+    session: u64,
 }
 
 /// The note.
@@ -136,6 +139,7 @@ impl Seen {
             known.channels.clear();
             known.is_written = false;
         }
+        known.session += 1;
         for place in known.channels.values_mut() {
             place.is_behind = true;
         }
@@ -186,9 +190,12 @@ impl Seen {
         }
     }
 
-    /// Everything that was said in a channel before the session is dealt with.
-    pub(crate) fn catch_up(&self, channel: ChannelId) {
-        if let Some(place) = self.known().channels.get_mut(&channel) {
+    /// What was missing in a channel is dealt with, unless another session began meanwhile.
+    pub(crate) fn catch_up(&self, behind: Behind) {
+        let mut known = self.known();
+        if known.session == behind.session
+            && let Some(place) = known.channels.get_mut(&behind.channel)
+        {
             place.is_behind = false;
         }
     }
@@ -209,8 +216,9 @@ impl Seen {
     pub(crate) fn behind(&self) -> Vec<Behind> {
         let known = self.known();
         let behind = known.channels.iter().filter(|(_, place)| place.is_behind);
-        let mut behind: Vec<_> =
-            behind.map(|(channel, place)| Behind { channel: *channel, guild: place.guild, last: place.last }).collect();
+        let mut behind: Vec<_> = behind
+            .map(|(id, place)| Behind { channel: *id, guild: place.guild, last: place.last, session: known.session })
+            .collect();
         behind.sort_by_key(|behind| std::cmp::Reverse(behind.last));
         behind
     }
@@ -287,7 +295,11 @@ mod tests {
         assert_eq!((behind(&seen), seen.is_dealt_with(MessageId::new(70))), (vec![(5, None, 50)], true));
         seen.reach(channel(5), 60);
         assert_eq!(behind(&seen), [(5, None, 60)]);
-        seen.catch_up(channel(5));
+        let before = seen.behind()[0];
+        seen.begin(BOT);
+        seen.catch_up(before);
+        assert_eq!(behind(&seen), [(5, None, 60)], "more was missed meanwhile");
+        seen.catch_up(seen.behind()[0]);
         seen.deal_with(channel(5), MessageId::new(80));
         seen.begin(BOT);
         assert_eq!(behind(&seen), [(5, None, 80)]);

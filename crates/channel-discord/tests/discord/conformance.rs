@@ -74,7 +74,11 @@ impl ChannelHarness for Harness {
     }
 
     async fn offer_again(&mut self) -> anyhow::Result<()> {
-        // A channel that still runs tries again by itself; a new one asks for what it does not know.
+        // A channel that still runs tries again by itself. A new one asks for what it does not know,
+        // which is no event of its session and not confirmed to it.
+        if let Some(last) = self.last.as_mut().filter(|_| self.sessions > 1) {
+            last.number = Some(0);
+        }
         Ok(())
     }
 
