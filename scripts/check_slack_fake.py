@@ -7,6 +7,7 @@ import asyncio
 import sys
 
 from slack_sdk.errors import SlackApiError
+from slack_sdk.models.blocks import RawTextObject, SectionBlock, TableBlock
 from slack_sdk.socket_mode.aiohttp import SocketModeClient
 from slack_sdk.socket_mode.response import SocketModeResponse
 from slack_sdk.web.async_client import AsyncWebClient
@@ -122,6 +123,17 @@ async def check_messages(fake, web):
     history = await web.conversations_history(channel=ROOM, limit=1)
     assert [message["text"] for message in history["messages"]] == ["two"]
     assert "metadata" not in history["messages"][0] and history["has_more"]
+    root = history["messages"][0]
+    assert (root["thread_ts"], root["reply_count"], root["latest_reply"]) == (ts, 1, replies["messages"][1]["ts"])
+    assert replies["messages"][1]["parent_user_id"] == "U0BOT"
+    # What nobody was told of is in the history all the same, behind what was there before.
+    untold = await fake.order(text="nobody is told", channel=ROOM, untold=True)
+    answer = await fake.order(text="of this neither", channel=ROOM, thread=ts, untold=True, file="content")
+    later = await web.conversations_history(channel=ROOM, oldest=ts, limit=200)
+    assert [(message["ts"], message["user"]) for message in later["messages"]] == [(untold["ts"], "U0ANN")]
+    later = await web.conversations_replies(channel=ROOM, ts=ts, oldest=replies["messages"][1]["ts"])
+    assert [message["ts"] for message in later["messages"]] == [ts, answer["ts"]]
+    assert (later["messages"][1]["subtype"], later["messages"][1]["files"][0]["size"]) == ("file_share", 7)
     await web.reactions_add(channel=ROOM, timestamp=ts, name="eyes")
     await refused(web.reactions_add(channel=ROOM, timestamp=ts, name="eyes"), "already_reacted")
     await web.reactions_remove(channel=ROOM, timestamp=ts, name="eyes")
@@ -177,6 +189,17 @@ async def check_buttons(fake, web):
     await socket.client.close()
 
 
+async def check_tables(fake, web):
+    cell = RawTextObject(text="x")
+    settings = [{"align": "right", "is_wrapped": True}]
+    table = TableBlock(rows=[[cell.to_dict()], [cell.to_dict()]], column_settings=settings)
+    section = SectionBlock(text="*look*")
+    posted = await web.chat_postMessage(channel=ROOM, text="x", blocks=[section, table])
+    assert (await fake.sent())[-1]["blocks"] == [section.to_dict(), table.to_dict()]
+    await web.chat_update(channel=ROOM, ts=posted["ts"], text="x", blocks=[table])
+    assert [block["type"] for block in (await fake.sent())[-1]["blocks"]] == ["table"]
+
+
 async def check_faults(fake, web):
     await fake.order(fault="chat.postMessage", retry_after=3)
     problem = await refused(web.chat_postMessage(channel=ROOM, text="x"), "ratelimited")
@@ -190,13 +213,19 @@ async def check_faults(fake, web):
     await refused(web.chat_postMessage(channel=ROOM, text="x", no_such="argument"), "invalid_arguments")
     await refused(web.api_call("conversations.history", json={"channel": ROOM}), "invalid_arguments")
     await refused(web.api_call("chat.shout"), "unknown_method")
-    assert len((await fake.order(sent=True))["complaints"]) == 4
+    cell = {"type": "raw_text", "text": "x"}
+    table = {"type": "table", "rows": [[cell]]}
+    await refused(web.chat_postMessage(channel=ROOM, text="x", blocks=[table, table]), "invalid_attachments")
+    wrong = [[[cell]] * 101, [[cell] * 21], [[{**cell, "text": ""}]], [[{**cell, "text": "x" * 5001}] * 2]]
+    for rows in wrong:
+        await refused(web.chat_postMessage(channel=ROOM, text="x", blocks=[{**table, "rows": rows}]), "invalid_blocks")
+    assert len((await fake.order(sent=True))["complaints"]) == 9
 
 
 async def main(binary):
     fake = Fake(binary)
     web = fake.web()
-    for check in (check_identity, check_events, check_messages, check_files, check_buttons, check_faults):
+    for check in (check_identity, check_events, check_messages, check_files, check_buttons, check_tables, check_faults):
         await check(fake, web)
         print("ok", check.__name__)
     fake.close()
