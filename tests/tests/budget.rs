@@ -5,7 +5,7 @@ use nanobot_testkit::{ModelServer, Reply};
 use crate::world::{Said, World, say, vendor};
 
 /// The most bytes of the first request of a fresh workspace, with all tools.
-const FIRST_REQUEST: usize = 8 * 1024;
+const FIRST_REQUEST: usize = 6 * 1024;
 const TOOLS: [&str; 8] =
     ["edit_file", "exec", "list_dir", "message", "read_file", "web_fetch", "web_search", "write_file"];
 

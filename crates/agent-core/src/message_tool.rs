@@ -83,18 +83,15 @@ impl MessageTool {
 /// Arguments of `message`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct MessageArguments {
-    /// The text
     content: String,
-    /// By default this one
     #[serde(default)]
     channel: Option<String>,
-    /// By default this one
     #[serde(default)]
     chat_id: Option<String>,
-    /// Paths of files to attach
+    /// Paths of files
     #[serde(default)]
     media: Vec<String>,
-    /// Rows of choices to offer
+    /// Rows of choices
     #[serde(default)]
     buttons: Vec<Vec<String>>,
 }
@@ -103,7 +100,7 @@ impl TypedTool for MessageTool {
     type Args = MessageArguments;
     const NAME: &'static str = Self::NAME;
     const DESCRIPTION: &'static str =
-        "Send a message to a chat now, before the turn ends. Answer the current chat by plain text instead.";
+        "Send a message or files now, by default to this chat. Answer it by plain text instead.";
     // Publishing is idempotent by its key, which is the place of the call in its turn.
     const EFFECT: Effect = Effect::Idempotent;
 

@@ -24,9 +24,7 @@ const MOST_PLACES: usize = 30;
 /// Arguments of both.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct SearchArguments {
-    /// Words to look for
     query: String,
-    /// Places shown at most (default 8, up to 30)
     #[serde(default)]
     limit: Option<u32>,
 }

@@ -35,22 +35,19 @@ impl CronTool {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct CronArguments {
     action: Action,
-    /// For add: what you are told then, complete: this conversation is not seen.
+    /// What you are told then; this conversation is not seen
     #[serde(default, alias = "description")]
     message: Option<String>,
-    /// Repeat after so many seconds
     #[serde(default)]
     every_seconds: Option<i64>,
-    /// Minute, hour, day of month, month, day of week
     #[serde(default)]
     cron_expr: Option<String>,
-    /// IANA zone of cron_expr
+    /// IANA zone
     #[serde(default)]
     tz: Option<String>,
-    /// Once, local time as 2026-12-24T18:00
+    /// Local time as 2026-12-24T18:00
     #[serde(default)]
     at: Option<String>,
-    /// For remove
     #[serde(default, alias = "id")]
     job_id: Option<String>,
     /// Instead of the above: a time, an expression, or `every 600`.
@@ -71,7 +68,7 @@ impl TypedTool for CronTool {
     type Args = CronArguments;
     const NAME: &'static str = "cron";
     const DESCRIPTION: &'static str =
-        "Set, list and remove reminders and repeating tasks. To add, give one of at, every_seconds, cron_expr.";
+        "Reminders and repeating tasks. To add, give one of at, every_seconds, cron_expr.";
     const EFFECT: Effect = Effect::Irreversible;
 
     async fn call(&self, arguments: CronArguments, context: &ToolContext) -> Result<String, ToolError> {

@@ -14,10 +14,19 @@ pub fn zone_named(name: &str) -> Result<Tz, ScheduleError> {
     name.trim().parse().map_err(|_unknown| ScheduleError::Zone { name: name.to_owned() })
 }
 
-/// The zone of this computer; UTC where that cannot be told.
+/// The zone of this process: the one that `TZ` names, otherwise that of the computer; UTC where neither
+/// can be told. A container has no zone but `TZ`.
 #[must_use]
 pub fn host_zone() -> Tz {
-    iana_time_zone::get_timezone().ok().and_then(|name| name.parse().ok()).unwrap_or(Tz::UTC)
+    let said = std::env::var("TZ").ok().and_then(|value| zone_of_variable(&value));
+    let computers = || iana_time_zone::get_timezone().ok().and_then(|name| name.parse().ok());
+    said.or_else(computers).unwrap_or(Tz::UTC)
+}
+
+/// The zone that a value of `TZ` names, as tzset(3) reads it; `None` where it gives rules instead.
+fn zone_of_variable(value: &str) -> Option<Tz> {
+    let file = value.strip_prefix(':').unwrap_or(value);
+    file.strip_prefix("/usr/share/zoneinfo/").unwrap_or(file).parse().ok()
 }
 
 /// When a wall clock in `zone` shows `civil`: for the first time where it does so twice, and when
@@ -45,4 +54,23 @@ fn end_of_gap(civil: NaiveDateTime, zone: Tz) -> Option<DateTime<Utc>> {
         }
     }
     Some(after)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_names_a_zone_in_three_ways() {
+        for (value, expected) in [
+            ("Asia/Tokyo", Some(Tz::Asia__Tokyo)),
+            (":Europe/Berlin", Some(Tz::Europe__Berlin)),
+            (":/usr/share/zoneinfo/Europe/Berlin", Some(Tz::Europe__Berlin)),
+            ("UTC", Some(Tz::UTC)),
+            ("CET-1CEST,M3.5.0,M10.5.0/3", None),
+            ("", None),
+        ] {
+            assert_eq!(zone_of_variable(value), expected, "{value:?}");
+        }
+    }
 }

@@ -150,8 +150,7 @@ fn result(Finished { stdout, stderr, end }: &Finished) -> ToolResult {
 impl Operation for Exec {
     type Arguments = Arguments;
     const NAME: &'static str = "exec";
-    const DESCRIPTION: &'static str =
-        "Run a shell command and return its output and exit code. What it starts ends with it.";
+    const DESCRIPTION: &'static str = "Run a shell command. What it starts ends with it.";
     const EFFECT: Effect = Effect::Irreversible;
 
     fn parameters() -> Value {
@@ -159,7 +158,7 @@ impl Operation for Exec {
             "type": "object",
             "properties": {
                 "command": {"type": "string"},
-                "working_dir": {"type": "string", "description": "Default: the workspace"},
+                "working_dir": {"type": "string"},
                 "timeout": {"type": "integer", "minimum": 1, "maximum": MAX_TIMEOUT, "description": "Seconds (default 60)"},
             },
             "required": ["command"],

@@ -27,15 +27,13 @@ impl SpawnTool {
 /// Arguments of `spawn`.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct SpawnArguments {
-    /// What to do, complete: this conversation is not seen
+    /// Complete: this conversation is not seen
     task: String,
-    /// A short name
     #[serde(default)]
     label: Option<String>,
-    /// Wait for the result, which else comes later as a message
+    /// Otherwise the result comes later as a message
     #[serde(default)]
     wait: bool,
-    /// 0 to 2
     #[serde(default)]
     temperature: Option<f32>,
 }

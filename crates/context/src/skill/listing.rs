@@ -6,7 +6,7 @@ use super::body_of;
 
 const HOW_TO: &str = "# Skills
 
-Guides for particular work. When one fits, read its file and follow it. One that is not available lacks what it requires.";
+When one fits the work, read its file and follow it.";
 
 /// The longest text of a skill in the list, in characters.
 const LINE_LIMIT: usize = 300;

@@ -44,7 +44,7 @@ impl Operation for EditFile {
     type Arguments = Arguments;
     const NAME: &'static str = "edit_file";
     const DESCRIPTION: &'static str = "Replace text in a file. old_text has to occur once unless \
-        replace_all is set; differences in indentation are tolerated. Empty old_text creates a file.";
+        replace_all is set. Empty old_text creates a file.";
     const EFFECT: Effect = Effect::Irreversible;
 
     fn parameters() -> Value {

@@ -52,7 +52,7 @@ impl ListDir {
 impl Operation for ListDir {
     type Arguments = Arguments;
     const NAME: &'static str = "list_dir";
-    const DESCRIPTION: &'static str = "List a folder. Folders such as .git and node_modules are left out.";
+    const DESCRIPTION: &'static str = "List a folder, without .git, node_modules and the like.";
     const EFFECT: Effect = Effect::Pure;
 
     fn parameters() -> Value {
@@ -60,8 +60,8 @@ impl Operation for ListDir {
             "type": "object",
             "properties": {
                 "path": {"type": "string"},
-                "recursive": {"type": "boolean", "description": "With everything below"},
-                "max_entries": {"type": "integer", "minimum": 1, "description": "Default 200"},
+                "recursive": {"type": "boolean"},
+                "max_entries": {"type": "integer", "minimum": 1},
             },
             "required": ["path"],
         })

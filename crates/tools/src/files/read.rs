@@ -38,8 +38,7 @@ impl ReadFile {
 impl Operation for ReadFile {
     type Arguments = Arguments;
     const NAME: &'static str = "read_file";
-    const DESCRIPTION: &'static str =
-        "Read a text file as numbered lines. Use offset and limit to page through a large one.";
+    const DESCRIPTION: &'static str = "Read a text file, or a part of it, as numbered lines.";
     const EFFECT: Effect = Effect::Pure;
 
     fn parameters() -> Value {
@@ -47,8 +46,8 @@ impl Operation for ReadFile {
             "type": "object",
             "properties": {
                 "path": {"type": "string"},
-                "offset": {"type": "integer", "minimum": 1, "description": "First line (default 1)"},
-                "limit": {"type": "integer", "minimum": 1, "description": "Lines (default 2000)"},
+                "offset": {"type": "integer", "minimum": 1, "description": "First line"},
+                "limit": {"type": "integer", "minimum": 1, "description": "Lines"},
             },
             "required": ["path"],
         })

@@ -146,7 +146,7 @@ fn fetched(
 impl Operation for WebFetch {
     type Arguments = Arguments;
     const NAME: &'static str = "web_fetch";
-    const DESCRIPTION: &'static str = "Fetch a web page and extract its content.";
+    const DESCRIPTION: &'static str = "Read a web page.";
     const EFFECT: Effect = Effect::Pure;
 
     fn parameters() -> Value {
@@ -154,8 +154,8 @@ impl Operation for WebFetch {
             "type": "object",
             "properties": {
                 "url": {"type": "string"},
-                "extractMode": {"type": "string", "enum": ["markdown", "text"], "description": "Default markdown"},
-                "maxChars": {"type": "integer", "minimum": MIN_CHARACTERS, "description": "Default 50000"},
+                "extractMode": {"type": "string", "enum": ["markdown", "text"]},
+                "maxChars": {"type": "integer", "minimum": MIN_CHARACTERS},
             },
             "required": ["url"],
         })

@@ -74,7 +74,7 @@ fn listed(query: &str, hits: &[Hit], count: u32) -> String {
 impl Operation for WebSearch {
     type Arguments = Arguments;
     const NAME: &'static str = "web_search";
-    const DESCRIPTION: &'static str = "Search the web. Returns titles, URLs and snippets.";
+    const DESCRIPTION: &'static str = "Search the web.";
     const EFFECT: Effect = Effect::Pure;
 
     fn parameters() -> Value {
