@@ -1,6 +1,7 @@
 //! The channel against a relay on loopback, held to the public suite of all channels.
 #![expect(clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::{Context as _, ensure};
@@ -25,7 +26,7 @@ const TOKEN: &str = "relay-token-5f1c";
 struct Board {
     /// Lines to the channel, in order. Messages have an id; a string stands for itself.
     lines: Vec<Value>,
-    acknowledged: Vec<String>,
+    acknowledged: BTreeSet<String>,
     /// Parts by key: to whom, and what.
     shown: Vec<(String, String, String)>,
     fault: Option<SendFault>,
@@ -34,6 +35,13 @@ struct Board {
     is_stalled: bool,
     forgot_the_token: bool,
     cuts: u64,
+}
+
+impl Board {
+    /// Whether a message was acknowledged.
+    fn knows(&self, message: &Value) -> bool {
+        message["id"].as_str().is_some_and(|id| self.acknowledged.contains(id))
+    }
 }
 
 /// The platform: it takes one connection at a time and goes with its harness.
@@ -125,8 +133,7 @@ async fn converse(stream: TcpStream, board: &Watched<Board>) -> anyhow::Result<(
         board.reached(|board| !board.is_stalled).await;
         news.mark_unchanged();
         let (waiting, total) = board.read(|board| {
-            let is_due =
-                |(at, line): &(usize, &Value)| *at >= earlier || board.acknowledged.iter().all(|id| line["id"] != **id);
+            let is_due = |(at, line): &(usize, &Value)| *at >= earlier || !board.knows(line);
             let due = board.lines.iter().enumerate().skip(sent).filter(is_due).map(|(_, line)| line.clone());
             (due.collect::<Vec<Value>>(), board.lines.len())
         });
@@ -144,7 +151,7 @@ async fn converse(stream: TcpStream, board: &Watched<Board>) -> anyhow::Result<(
 async fn answer(wire: &mut Framed<TcpStream, LinesCodec>, board: &Watched<Board>, line: &str) -> anyhow::Result<()> {
     let said: Value = serde_json::from_str(line)?;
     if let Some(id) = said["ack"].as_str() {
-        board.change(|board| board.acknowledged.push(id.to_owned()));
+        board.change(|board| board.acknowledged.insert(id.to_owned()));
         return Ok(());
     }
     let text = |name: &str| said[name].as_str().map(str::to_owned).with_context(|| format!("no {name} in {said}"));
@@ -193,12 +200,11 @@ impl ChannelHarness for Relay {
     }
 
     async fn is_acknowledged(&mut self) -> anyhow::Result<bool> {
-        Ok(self.board.read(|board| board.acknowledged.iter().any(|id| self.last["id"] == **id)))
+        Ok(self.board.read(|board| board.knows(&self.last)))
     }
 
     async fn acknowledged(&mut self) -> anyhow::Result<()> {
-        let is_noted = |board: &Board| board.acknowledged.iter().any(|id| self.last["id"] == **id);
-        Ok(self.wait_for("an acknowledgement", is_noted).await?)
+        Ok(self.wait_for("an acknowledgement", |board| board.knows(&self.last)).await?)
     }
 
     async fn friend_was_shown(&mut self, count: usize) -> anyhow::Result<Vec<String>> {
