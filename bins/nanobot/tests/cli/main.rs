@@ -44,3 +44,4 @@ mod subagents;
 mod support;
 #[cfg(unix)]
 mod telegram;
+mod weight;
