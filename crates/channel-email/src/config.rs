@@ -116,8 +116,8 @@ pub struct EmailConfig {
     pub idle_seconds: u64,
     /// How long an answer of a server may take, in seconds.
     pub request_timeout: u64,
-    /// How many days before its first start a mail may have arrived to be looked at. What arrived
-    /// earlier stays as it is.
+    /// How many days before its first start a mail may have arrived to be looked at, at least 1: days
+    /// begin at other times elsewhere. What arrived earlier stays as it is.
     pub first_look_days: u32,
     /// Whether mails that were dealt with are marked as read. Otherwise they carry the keyword
     /// `NanobotHandled` where the server keeps keywords.
@@ -251,6 +251,7 @@ impl EmailConfig {
         // No name is no name, whichever way that is written.
         self.authserv_id = self.authserv_id.filter(|name| !name.trim().is_empty());
         self.poll_interval_seconds = self.poll_interval_seconds.max(SHORTEST_POLL);
+        self.first_look_days = self.first_look_days.max(1);
         self.max_message_size = self.max_message_size.max(SMALLEST_MAIL);
         Ok(self)
     }

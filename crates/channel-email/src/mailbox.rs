@@ -109,6 +109,11 @@ impl Mailbox {
         Ok(uids.into_iter().map(|uid| MailUid { validity: self.validity, uid }).collect())
     }
 
+    /// Whether the mailbox itself remembers what was dealt with.
+    pub(crate) fn keeps_marks(&self) -> bool {
+        self.config.mark_seen || self.keeps_keywords
+    }
+
     /// Whether mail was announced since the last look.
     pub(crate) fn has_news(&mut self) -> bool {
         let mut news = false;

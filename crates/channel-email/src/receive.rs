@@ -19,7 +19,7 @@ use crate::envelope::{Envelope, Skip};
 use crate::error::MailError;
 use crate::inbound::Arrived;
 use crate::mailbox::{MailUid, Mailbox, Mark};
-use crate::start::first_day;
+use crate::start::{first_day, last_mail, note_last_mail};
 
 /// A connection that lasted so long is opened again without a word.
 const STABLE: Duration = Duration::from_secs(60);
@@ -61,6 +61,8 @@ pub(crate) struct Memory(Mutex<Remembered>);
 #[derive(Debug, Default)]
 struct Remembered {
     handled: BTreeSet<MailUid>,
+    /// This one and all before it were dealt with, in a mailbox that does not say so itself.
+    last: Option<MailUid>,
     /// How often each mail was begun that never came whole.
     tries: BTreeMap<MailUid, u32>,
     refused_logins: u32,
@@ -72,7 +74,10 @@ impl Memory {
     }
 
     fn is_handled(&self, mail: MailUid) -> bool {
-        self.with(|memory| memory.handled.contains(&mail))
+        self.with(|memory| {
+            let is_before = |last: MailUid| last.validity == mail.validity && mail.uid <= last.uid;
+            memory.handled.contains(&mail) || memory.last.is_some_and(is_before)
+        })
     }
 
     fn handled(&self, mail: MailUid) {
@@ -139,6 +144,10 @@ impl EmailChannel {
         }
         let since = first_day(self.config(), context.notes.as_ref()).await?;
         let mut mailbox = Mailbox::open(&self.servers, false).await?;
+        if !mailbox.keeps_marks() {
+            let last = last_mail(self.config(), context.notes.as_ref()).await?;
+            self.memory.with(|memory| memory.last = last);
+        }
         self.memory.with(|memory| memory.refused_logins = 0);
         tracing::info!(channel = %self.name, mailbox = self.config().imap_mailbox, "receiving mail");
         context.progress.alive();
@@ -157,7 +166,10 @@ impl EmailChannel {
                     }
                     context.progress.alive();
                 }
-                if !fresh.is_empty() {
+                if let Some(last) = fresh.last() {
+                    if !mailbox.keeps_marks() {
+                        note_last_mail(self.config(), context.notes.as_ref(), *last).await?;
+                    }
                     looks_left = LOOKS;
                 } else if !mailbox.has_news() {
                     break;

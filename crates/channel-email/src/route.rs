@@ -2,7 +2,8 @@
 //!
 //! Decision: a proxy is asked for a connection (`CONNECT` of HTTP, or SOCKS 5), so encryption goes
 //! from end to end and the proxy learns where to, and nothing else. Which hosts are reached without it
-//! is said by `NO_PROXY` in the environment, as for every other client.
+//! is said by `NO_PROXY` in the environment, as for every other client; this machine always is, because
+//! many mailboxes are behind a helper that runs here.
 //!
 //! What it does not do: connections to the proxy itself that are encrypted.
 
@@ -61,7 +62,8 @@ impl Route {
     /// Connects. `limit` is how long all of it may take; the caller sees to that.
     pub(crate) async fn reach(&self, host: &str, port: u16, limit: Duration) -> io::Result<Reached> {
         let place = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-        let reached = match self.proxy.as_ref().and_then(|proxy| intercepted(proxy, &place)) {
+        let proxy = self.proxy.as_ref().filter(|_| !is_here(host));
+        let reached = match proxy.and_then(|proxy| intercepted(proxy, &place)) {
             Some(proxy) => Reached { stream: through(&proxy, &place, host, port, limit).await?, is_local: false },
             None => {
                 let stream = straight(host, port, limit).await?;
@@ -72,6 +74,11 @@ impl Route {
         reached.stream.set_nodelay(true)?;
         Ok(reached)
     }
+}
+
+/// Whether a name means this machine, where no proxy gets to.
+fn is_here(host: &str) -> bool {
+    host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
 }
 
 /// The proxy for a server.
@@ -229,6 +236,16 @@ fn refusal(why: &str) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn this_machine_is_reached_without_a_proxy() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let route = Route::new(Some("http://proxy.invalid:1")).unwrap();
+        let reached = route.reach("127.0.0.1", port, Duration::from_secs(30)).await.unwrap();
+        assert_eq!((reached.is_local, reached.stream.peer_addr().unwrap().port()), (true, port));
+        assert!(is_here("LocalHost") && is_here("::1") && !is_here("local.test"));
+    }
 
     #[test]
     fn only_proxies_that_can_be_used_are_taken() {

@@ -203,7 +203,16 @@ async fn without_keywords_the_channel_remembers_what_it_has_seen() {
         fake.push(note(ANN, &format!("{number}@friend.test"), &format!("mail {number}")));
         assert!(running.assistant.message(number).await.unwrap().content.ends_with(&format!("mail {number}")));
     }
-    assert_eq!(running.assistant.seen().arrived.len(), 3);
+    let seen = running.assistant.seen();
+    assert_eq!(seen.arrived.len(), 3);
+    // What is noted is noted before the next look.
+    running.assistant.wait_until("the next look", |now| now.alive > seen.alive + 1).await.unwrap();
+    let assistant = Arc::clone(&running.assistant);
+    running.stop().await;
+    let restarted = channel(&fake, &json!({"markSeen": false, "idleSeconds": 1}));
+    let running = Running::of(restarted, Arc::clone(&assistant));
+    fake.push(note(ANN, "4@friend.test", "mail 4"));
+    assert!(assistant.message(4).await.unwrap().content.ends_with("mail 4"), "the others are known");
     running.stop().await;
 }
 
