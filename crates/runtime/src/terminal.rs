@@ -12,11 +12,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nanobot_agent_core::{AgentError, AgentLoop, BusSpawner, LoopSettings, Outbox, OutboxError, Spawner};
+use nanobot_agent_core::{AgentError, AgentLoop, BusSpawner, LoopSettings, Outbox, OutboxError, Spawner, Subagents};
 use nanobot_bus::{Bus, EventFeed, MemoryBus, Settle, Subscription};
 use nanobot_config::Config;
 use nanobot_control::{Conversation, TERMINAL_CHANNEL, TerminalEvent, Told};
-use nanobot_types::{ChannelName, ChatId, ChatKind, InboundMessage, OutboundMessage, SenderId, TraceId};
+use nanobot_types::{ChannelName, ChatId, ChatKind, InboundMessage, OutboundMessage, SenderId, SessionKey, TraceId};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -91,6 +91,7 @@ struct OwnTalk {
     channel: ChannelName,
     chat: ChatId,
     replies: Subscription<OutboundMessage>,
+    subagents: Option<Arc<Subagents>>,
     restart: Restart,
     cancel: CancellationToken,
     running: JoinHandle<()>,
@@ -120,6 +121,7 @@ impl Terminal {
         recollection::look_after(config).await?;
         let assistant = Assistant::build(config, model, outbox, spawner, EventFeed::new())?;
         let replies = bus.outbound(&channel).await.map_err(AgentError::from)?;
+        let subagents = assistant.agent.subagents().cloned();
         let agent_loop = AgentLoop::with_commands(
             assistant.agent,
             shared,
@@ -135,7 +137,7 @@ impl Terminal {
                 tracing::error!(%error, "the assistant ended");
             }
         });
-        let talk = Talk::Own(OwnTalk { bus, channel, chat, replies, restart, cancel, running });
+        let talk = Talk::Own(OwnTalk { bus, channel, chat, replies, subagents, restart, cancel, running });
         Ok(Self::new(talk, options, assistant.model, assistant.created, first_visit))
     }
 
@@ -212,6 +214,15 @@ impl Terminal {
                 other => return other,
             }
         }
+    }
+
+    /// How many subagents of this conversation are not done with, as far as that is known here;
+    /// [`next_unfinished`](Self::next_unfinished) waits for these.
+    pub fn unfinished(&mut self) -> u32 {
+        if let Talk::Own(own) = &self.talk {
+            self.unfinished = self.unfinished.max(own.unfinished());
+        }
+        self.unfinished
     }
 
     /// The next thing to show while subagents of this conversation are not done with; `None` when
@@ -314,6 +325,12 @@ impl Talk {
 }
 
 impl OwnTalk {
+    fn unfinished(&self) -> u32 {
+        let session = SessionKey::of_chat(&self.channel, &self.chat);
+        let unfinished = self.subagents.as_ref().map_or(0, |subagents| subagents.of_session(&session).len());
+        u32::try_from(unfinished).unwrap_or(u32::MAX)
+    }
+
     async fn say(&self, text: &str) -> Result<TraceId, RuntimeError> {
         let sender = SenderId::from("user");
         let mut message = InboundMessage::text(self.channel.clone(), sender, self.chat.clone(), text);

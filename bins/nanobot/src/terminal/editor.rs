@@ -7,16 +7,21 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+#[cfg(unix)]
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use nanobot_runtime::command_infos;
 use rustyline::completion::{Completer, Pair};
 use rustyline::error::ReadlineError;
 use rustyline::history::MemHistory;
+#[cfg(unix)]
+use rustyline::{Cmd, ConditionalEventHandler, Event, EventContext, EventHandler, KeyEvent, RepeatCount};
 use rustyline::{CompletionType, Config, Context, Editor, ExternalPrinter, Helper, Highlighter, Hinter, Validator};
 use tokio::sync::{mpsc, oneshot};
 
 use super::history::HistoryFile;
+use super::mode::SavedMode;
 use super::{is_command, is_farewell};
 
 const PROMPT: &str = "You: ";
@@ -74,12 +79,14 @@ pub(super) struct LineEditor {
 }
 
 impl LineEditor {
-    /// Shows a prompt. `None` where the terminal is not fit for one.
-    pub(super) async fn open(history: PathBuf, work: Work) -> Option<Self> {
+    /// Shows a prompt. `None` where the terminal is not fit for one; otherwise the terminal is to be put
+    /// back into `mode` at the end.
+    pub(super) async fn open(history: PathBuf, mode: SavedMode, work: Work) -> Option<Self> {
         let (sender, input) = mpsc::channel(WAITING_LINES);
         let (ready, printer) = oneshot::channel();
         thread::spawn(move || {
-            let Some((mut editor, printer)) = editor() else { return };
+            let Some((mut editor, printer)) = editor(&mode) else { return };
+            mode.hold_keys();
             if ready.send(printer).is_ok() {
                 edit(&mut editor, &HistoryFile::new(history), &work, &sender);
             }
@@ -90,11 +97,13 @@ impl LineEditor {
 
 type CommandEditor = Editor<CommandHelper, MemHistory>;
 
-fn editor() -> Option<(CommandEditor, Printer)> {
+fn editor(mode: &SavedMode) -> Option<(CommandEditor, Printer)> {
     let config = Config::builder().completion_type(CompletionType::List).build();
     let history = MemHistory::with_config(&config);
     let mut editor = Editor::with_history(config, history).ok()?;
     editor.set_helper(Some(CommandHelper));
+    #[cfg(unix)]
+    editor.bind_sequence(KeyEvent::ctrl('Z'), EventHandler::Conditional(Box::new(Suspend(Mutex::new(mode.clone())))));
     let printer = editor.create_external_printer().ok()?;
     Some((editor, Box::new(printer)))
 }
@@ -134,6 +143,18 @@ fn edit(editor: &mut CommandEditor, history: &HistoryFile, work: &Work, sender: 
 fn remember(editor: &mut CommandEditor, line: String) {
     if let Err(error) = editor.add_history_entry(line) {
         tracing::debug!(%error, "a line could not be remembered");
+    }
+}
+
+/// Stops the program. The editor's own way would leave the terminal in the mode between two lines.
+#[cfg(unix)]
+struct Suspend(Mutex<SavedMode>);
+
+#[cfg(unix)]
+impl ConditionalEventHandler for Suspend {
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, _: &EventContext<'_>) -> Option<Cmd> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).suspend();
+        Some(Cmd::Repaint)
     }
 }
 

@@ -1,12 +1,15 @@
 //! The conversation at a prompt.
 //!
 //! Replies are printed above the line that is being edited; what is typed while a turn runs steers it.
+//!
+//! Decision: whoever leaves has still asked, so what subagents find out is waited for and shown, as it is
+//! for a question and for a pipe; only a gateway can go on with them alone.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use nanobot_config::Config;
-use nanobot_runtime::{Terminal, TerminalEvent, TerminalOptions};
+use nanobot_runtime::{ModelSource, Terminal, TerminalEvent, TerminalOptions};
 
 use super::editor::{Input, LineEditor, Printer, Work};
 use super::mode::SavedMode;
@@ -34,7 +37,7 @@ pub(crate) async fn converse(
     let mut signals = Signals::listen()?;
     let mode = SavedMode::save();
     let work = Work::default();
-    let Some(editor) = LineEditor::open(config.paths().history.clone(), work.clone()).await else {
+    let Some(editor) = LineEditor::open(config.paths().history.clone(), mode.clone(), work.clone()).await else {
         return super::piped::answer(terminal).await;
     };
     let is_coloured = output::is_coloured();
@@ -42,11 +45,16 @@ pub(crate) async fn converse(
     let mut conversation =
         Conversation { terminal, view: View::terminal(style, is_coloured), printer: editor.printer, work, commands: 0 };
     let mut input = editor.input;
-    let code = tokio::select! {
-        outcome = conversation.run(&mut input) => outcome.map(|()| ExitCode::SUCCESS),
-        code = signals.next() => Ok(ExitCode::from(code)),
+    let ended = tokio::select! {
+        outcome = conversation.run(&mut input) => outcome.map(|()| None),
+        code = signals.next() => Ok(Some(code)),
     };
     mode.restore();
+    let code = match ended {
+        Ok(None) => Ok(conversation.end_subagents(&mut signals).await),
+        Ok(Some(code)) => Ok(ExitCode::from(code)),
+        Err(error) => Err(error),
+    };
     tokio::select! {
         () = conversation.terminal.shut_down() => {}
         () = tokio::time::sleep(FAREWELL) => {}
@@ -90,6 +98,45 @@ impl Conversation {
                     Some(Input::Leave) | None => return Ok(()),
                 },
             }
+        }
+    }
+
+    /// Waits for subagents that still work, and shows what they find out. A signal stops them.
+    async fn end_subagents(&mut self, signals: &mut Signals) -> ExitCode {
+        let who = match self.terminal.unfinished() {
+            0 => return ExitCode::SUCCESS,
+            1 => "1 subagent still works".to_owned(),
+            several => format!("{several} subagents still work"),
+        };
+        if self.terminal.model().source == ModelSource::Gateway {
+            self.print(format!("{who} in the gateway; what comes of it will be in this conversation.\n"));
+            return ExitCode::SUCCESS;
+        }
+        self.print(format!("{who}. Waiting for what comes of it; Ctrl-C stops it and leaves.\n\n"));
+        let code = tokio::select! {
+            () = self.show_unfinished() => return ExitCode::SUCCESS,
+            code = signals.next() => code,
+        };
+        // So that the conversation knows of it when it goes on.
+        if tokio::time::timeout(FAREWELL, self.stop()).await.is_err() {
+            tracing::warn!("subagents did not stop in time");
+        }
+        ExitCode::from(code)
+    }
+
+    async fn show_unfinished(&mut self) {
+        while let Some(event) = self.terminal.next_unfinished().await {
+            self.show(&event);
+        }
+    }
+
+    /// Stops everything of this conversation, and shows the answer.
+    async fn stop(&mut self) {
+        self.say("/stop").await;
+        while self.commands > 0
+            && let Some(event) = self.terminal.next().await
+        {
+            self.show(&event);
         }
     }
 

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -13,6 +14,7 @@ use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::pty::{OpenptyResult, Winsize, openpty};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::termios::{LocalFlags, Termios, tcgetattr};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use serde_json::json;
 
@@ -58,7 +60,10 @@ impl Screen {
         let OpenptyResult { master, slave } = terminal();
         let stdio = || Stdio::from(slave.try_clone().unwrap());
         let before = tcgetattr(&slave).unwrap();
-        let child = home.program().args(arguments).stdin(stdio()).stdout(stdio()).stderr(stdio()).spawn().unwrap();
+        let mut program = home.program();
+        // A group of its own, as a shell makes one, so that it can be stopped.
+        program.args(arguments).process_group(0).stdin(stdio()).stdout(stdio()).stderr(stdio());
+        let child = program.spawn().unwrap();
         let keyboard = File::from(master);
         let mut screen = keyboard.try_clone().unwrap();
         let (sender, shown) = mpsc::channel();
@@ -75,18 +80,6 @@ impl Screen {
 
     pub(crate) fn type_in(&mut self, text: &str) {
         self.keyboard.write_all(text.as_bytes()).unwrap();
-    }
-
-    /// Presses a key that the terminal keeps for itself while no line is being edited: waits for
-    /// the editor first, which has every line that was answered before.
-    #[track_caller]
-    fn press(&mut self, key: &str) {
-        let deadline = Instant::now() + PATIENCE;
-        while tcgetattr(&self.terminal).unwrap().local_flags.contains(LocalFlags::ICANON) {
-            assert!(Instant::now() < deadline, "no line is being edited:\n{}", self.text);
-            self.look();
-        }
-        self.type_in(key);
     }
 
     /// Takes in what is shown within a moment.
@@ -143,13 +136,26 @@ impl Screen {
         now.local_flags == self.before.local_flags && now.local_flags.contains(LocalFlags::ECHO)
     }
 
-    fn pid(&self) -> Pid {
+    /// Waits until the program is stopped, as by Ctrl-Z.
+    #[track_caller]
+    fn wait_for_stop(&mut self) {
+        let deadline = Instant::now() + PATIENCE;
+        while waitpid(self.pid(), Some(WaitPidFlag::WUNTRACED | WaitPidFlag::WNOHANG)).unwrap()
+            == WaitStatus::StillAlive
+        {
+            assert!(Instant::now() < deadline, "the program does not stop:\n{}", self.text);
+            self.look();
+        }
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
         Pid::from_raw(i32::try_from(self.child.id()).unwrap())
     }
 }
 
 const CONTROL_C: &str = "\u{3}";
 const CONTROL_D: &str = "\u{4}";
+const CONTROL_Z: &str = "\u{1a}";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conversation_is_shown_and_remembered() {
@@ -172,7 +178,7 @@ async fn a_conversation_is_shown_and_remembered() {
     screen.type_in("\r");
     // Not the name of the assistant: what was answered before is drawn again around a longer line.
     screen.wait_for("Done: the note");
-    screen.press(CONTROL_D);
+    screen.type_in(CONTROL_D);
     assert_eq!(screen.end(), Some(0), "{}", screen.text);
     assert!(screen.is_in_first_mode());
 
@@ -185,7 +191,7 @@ async fn a_conversation_is_shown_and_remembered() {
     // Up from the last line, from the first line, and through the history.
     again.type_in("\u{1b}[A\u{1b}[A\u{1b}[A");
     again.wait_for("/status");
-    again.press(CONTROL_C);
+    again.type_in(CONTROL_C);
     assert_eq!(again.end(), Some(0));
 }
 
@@ -221,11 +227,61 @@ async fn control_c_stops_the_turn_and_a_second_one_leaves() {
     screen.wait_for("You: ");
     screen.type_in("hello\r");
     model.wait_for(1).await.unwrap();
-    screen.press(CONTROL_C);
+    screen.type_in(CONTROL_C);
     screen.wait_for("Stopped 1 task");
-    screen.press(CONTROL_C);
+    screen.type_in(CONTROL_C);
     assert_eq!(screen.end(), Some(0), "{}", screen.text);
     assert!(screen.is_in_first_mode());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_count_before_the_next_prompt_is_there() {
+    // In one piece, so that the terminal has the last key before the program takes the line.
+    for keys in ["/status\r\u{4}", "/status\r\u{3}", "/status\rexit\r", "\r\u{4}"] {
+        let home = Home::new();
+        let mut screen = Screen::open(&home, &["agent", "--demo"]);
+        screen.wait_for("You: ");
+        screen.type_in(keys);
+        assert_eq!(screen.end(), Some(0), "{keys:?}: {}", screen.text);
+        assert!(screen.is_in_first_mode(), "{keys:?}");
+    }
+    let model = ModelServer::answering(|_| Reply::text("never finished\n").then_stall()).await.unwrap();
+    let home = Home::with_model(&model.base_url());
+    let mut screen = Screen::open(&home, &["agent"]);
+    screen.wait_for("You: ");
+    screen.type_in("hello\r\u{3}");
+    screen.wait_for("Stopped 1 task");
+    screen.type_in(CONTROL_D);
+    assert_eq!(screen.end(), Some(0), "{}", screen.text);
+}
+
+#[test]
+fn control_z_gives_the_terminal_back_until_the_program_goes_on() {
+    let home = Home::new();
+    let mut screen = Screen::open(&home, &["agent", "--demo"]);
+    screen.wait_for("You: ");
+    screen.type_in(CONTROL_Z);
+    screen.wait_for_stop();
+    assert!(screen.is_in_first_mode());
+    kill(screen.pid(), Signal::SIGCONT).unwrap();
+    screen.type_in("/status\r");
+    screen.wait_for("messages");
+    screen.type_in(CONTROL_D);
+    assert_eq!(screen.end(), Some(0), "{}", screen.text);
+    assert!(screen.is_in_first_mode());
+}
+
+#[test]
+fn a_silent_question_that_is_given_up_leaves_the_terminal_as_it_was() {
+    for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143), (Signal::SIGHUP, 129)] {
+        let home = Home::new();
+        let mut screen = Screen::open(&home, &["channels", "login", "telegram"]);
+        screen.wait_for("> ");
+        assert!(!screen.is_in_first_mode());
+        kill(screen.pid(), signal).unwrap();
+        assert_eq!(screen.end(), Some(code), "{}", screen.text);
+        assert!(screen.is_in_first_mode(), "{signal}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -252,7 +308,7 @@ async fn what_is_typed_meanwhile_steers_the_turn() {
     screen.wait_for("You: ");
     home.write("workspace/go", "");
     screen.wait_for("Bonjour.");
-    screen.press(CONTROL_D);
+    screen.type_in(CONTROL_D);
     assert_eq!(screen.end(), Some(0), "{}", screen.text);
     assert_eq!(model.violations(), Vec::<String>::new());
 }

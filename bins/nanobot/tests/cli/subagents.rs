@@ -3,10 +3,11 @@
 use nanobot_testkit::model_server::ModelRequest;
 use nanobot_testkit::telegram::{Incoming, Person, TOKEN};
 use nanobot_testkit::{Gate, ModelServer, Reply, ReservedPort, TelegramFake, WebSocketClient};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
 use serde_json::{Value, json};
 
 use crate::gateway::Running;
+use crate::prompt::Screen;
 use crate::support::{Home, assert_says, until};
 
 const GROUP: i64 = -10_042;
@@ -110,6 +111,59 @@ async fn a_pipe_and_a_gateway_tell_results_too() {
     assert_eq!((asked.code, asked.stdout.as_str()), (0, told), "{}", asked.stderr);
     let piped = home.run_with_input(&["agent", "-s", "two"], b"ask somebody\n").await;
     assert_eq!((piped.code, piped.stdout.as_str()), (0, told), "{}", piped.stderr);
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_prompt_is_left_when_its_subagents_are_done() {
+    let gate = Gate::new();
+    let model = model(&gate, &Gate::new()).await;
+    let home = home(&model, &json!({}));
+    let mut screen = Screen::open(&home, &["agent"]);
+    screen.wait_for("You: ");
+    screen.type_in("ask somebody\r");
+    screen.wait_for("I gave it away.");
+    screen.type_in("exit\r");
+    screen.wait_for("1 subagent still works.");
+    gate.open();
+    screen.wait_for("The number is 42.");
+    assert_eq!(screen.end(), Some(0), "{}", screen.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupt_leaves_a_prompt_without_its_subagents() {
+    let gate = Gate::new();
+    let model = model(&gate, &Gate::new()).await;
+    let home = home(&model, &json!({}));
+    let mut screen = Screen::open(&home, &["agent"]);
+    screen.wait_for("You: ");
+    screen.type_in("ask somebody\r");
+    screen.wait_for("I gave it away.");
+    screen.type_in("exit\r");
+    screen.wait_for("1 subagent still works.");
+    kill(screen.pid(), Signal::SIGINT).unwrap();
+    assert_eq!(screen.end(), Some(130), "{}", screen.text);
+    assert_says(&home.run(&["sessions", "show", "cli:direct"]).await.stdout, &["I gave it away."]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_goes_on_with_what_a_prompt_leaves() {
+    let gate = Gate::new();
+    let model = model(&gate, &Gate::new()).await;
+    let home = home(&model, &json!({}));
+    let gateway = Running::start(&home).await;
+    let mut screen = Screen::open(&home, &["agent"]);
+    screen.wait_for("You: ");
+    screen.type_in("ask somebody\r");
+    screen.wait_for("I gave it away.");
+    screen.type_in("exit\r");
+    assert_eq!(screen.end(), Some(0), "{}", screen.text);
+    gate.open();
+    until("the result is told", async || {
+        home.run(&["sessions", "show", "cli:direct"]).await.stdout.contains("The number is 42.")
+    })
+    .await;
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
 }
