@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::gateway::Running;
-use crate::support::{Home, assert_says, until};
+use crate::support::{Home, assert_says, finish, until};
 
 #[tokio::test]
 async fn jobs_are_set_listed_paused_and_removed_without_a_gateway() {
@@ -43,6 +43,16 @@ async fn jobs_are_set_listed_paused_and_removed_without_a_gateway() {
     home.write("cron/jobs.json", "[");
     assert_says(&home.run(&["cron", "list"]).await.stderr, &["cannot be read as jobs", "nothing was changed"]);
     assert_eq!(home.read("cron/jobs.json"), "[");
+}
+
+#[tokio::test]
+async fn times_are_in_the_zone_of_the_variable_where_none_is_configured() {
+    let home = Home::new();
+    let mut program = home.program();
+    program.env("TZ", "Asia/Tokyo").args(["cron", "add", "-m", "call", "--at", "2099-01-01T09:00"]);
+    let added = finish(program, b"").await;
+    assert_eq!(added.code, 0, "{}", added.stderr);
+    assert_says(&added.stdout, &["2099-01-01 09:00 Asia/Tokyo"]);
 }
 
 #[tokio::test]
