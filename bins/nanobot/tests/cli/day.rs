@@ -53,7 +53,7 @@ async fn live(world: &mut World, judge: &mut Judge, hour: &Hour) {
         world.say(judge, *message);
     }
     world.answered(judge, |place| hour.troubles.iter().all(|trouble| !trouble.is_about(place))).await;
-    // A gateway is killed when the platforms are well again, so that Discord keeps its session.
+    // A gateway is killed when the platforms are well again, so that the next one hears all of them.
     for is_last in [false, true] {
         for trouble in hour.troubles.iter().filter(|trouble| trouble.kills() == is_last) {
             world.end_trouble(*trouble).await;
