@@ -177,9 +177,14 @@ impl Chats {
         }
     }
 
-    /// Nothing is missing there any more.
+    /// Nothing is missing there any more, unless the conversation is to be caught up with once more:
+    /// then something may have been missed meanwhile.
     pub(crate) fn catch_up(&self, place: &Place) {
-        if let Some(mark) = self.known().places.get_mut(place) {
+        let mut known = self.known();
+        if known.queued.contains(&place.chat) {
+            return;
+        }
+        if let Some(mark) = known.places.get_mut(place) {
             mark.is_behind = false;
         }
     }
@@ -189,6 +194,11 @@ impl Chats {
         let mut known = self.known();
         known.places.retain(|other, _| other != place && (place.thread.is_some() || other.chat != place.chat));
         self.change(known);
+    }
+
+    /// Whether a place is remembered.
+    pub(crate) fn knows(&self, place: &Place) -> bool {
+        self.known().places.contains_key(place)
     }
 
     /// Whether a scope is missed for the first time.
@@ -272,6 +282,9 @@ mod tests {
         chats.deal_with(&here, "7.0");
         assert_eq!(chats.behind("C1"), [(here.clone(), "5.0".to_owned())]);
         chats.reach(&here, "6.0");
+        assert_eq!(chats.begin(""), ["C1"], "another connection ended meanwhile");
+        chats.catch_up(&here);
+        assert_eq!(chats.behind("C1"), [(here.clone(), "6.0".to_owned())]);
         chats.catch_up(&here);
         assert_eq!(chats.behind("C1"), []);
         chats.deal_with(&here, "8.0");

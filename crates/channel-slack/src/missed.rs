@@ -76,6 +76,9 @@ impl SlackChannel {
         let mut behind = VecDeque::from(behind);
         let mut new_threads = 0;
         while let Some((place, last)) = behind.pop_front() {
+            if known.contains(&place) && !self.chats.knows(&place) {
+                continue;
+            }
             if place.thread.is_some() && last < ago(THREAD_LASTS) {
                 missed.places.push((place, last));
                 continue;
