@@ -402,6 +402,41 @@ mod tests {
     }
 
     #[test]
+    fn without_a_password_other_things_are_needed() {
+        let keys = json!({
+            "auth": "oauth2", "imapPassword": null, "smtpPassword": null, "oauthClientId": "a", "oauthRefreshToken": "b",
+        });
+        let read = |key: &str, value: &str| {
+            let mut keys = keys.clone();
+            keys[key] = json!(value);
+            EmailConfig::from_section(&section(&keys))
+        };
+        let table = [
+            ("imapHost", "IMAP.gmail.com", Ok("https://oauth2.googleapis.com/token")),
+            ("imapHost", "outlook.office365.com", Ok("https://login.microsoftonline.com/common/oauth2/v2.0/token")),
+            ("oauthTokenUrl", "https://x.test/t?a=b", Ok("https://x.test/t?a=b")),
+            ("oauthTokenUrl", "http://127.0.0.1:8/t", Ok("http://127.0.0.1:8/t")),
+            ("oauthTokenUrl", "http://x.test/t", Err("oauthTokenUrl: is no address that begins with https://")),
+            ("oauthTokenUrl", " ", Err("oauthTokenUrl: is empty: write the address that the provider gives tokens at")),
+            (
+                "oauthClientId",
+                "",
+                Err("oauthClientId: is empty: write what the program is registered as at the provider"),
+            ),
+            (
+                "oauthRefreshToken",
+                " ",
+                Err("oauthRefreshToken: is empty: write the one that the provider gave for the mailbox"),
+            ),
+        ];
+        for (key, value, expected) in table {
+            let url = read(key, value).and_then(|config| config.token_url());
+            let url = url.map(|url| url.to_string()).map_err(|error| error.to_string());
+            assert_eq!(url, expected.map(str::to_owned).map_err(str::to_owned), "{key} {value}");
+        }
+    }
+
+    #[test]
     fn what_cannot_work_is_named_without_its_value() {
         let table = [
             (json!({"imapPort": "s3cret"}), "imapPort: holds a text that cannot be used here; write a whole number"),

@@ -20,6 +20,7 @@ use tokio::sync::{OnceCell, Semaphore};
 use tokio::time::Instant;
 
 use crate::error::{MailError, shortened};
+use crate::route::is_here;
 use crate::thread::fingerprint;
 use crate::tls::Trust;
 use crate::{EmailConfig, Secret};
@@ -86,10 +87,12 @@ struct Answer {
 impl Tokens {
     /// For a configuration whose `auth` is `oauth2`. Asks for nothing yet.
     pub(crate) fn new(config: &Arc<EmailConfig>, proxy: Option<Proxy>) -> Result<Self, ChannelError> {
+        let url = config.token_url()?;
+        let is_here = url.host_str().is_some_and(|host| is_here(host.trim_matches(['[', ']'])));
         Ok(Self {
-            url: config.token_url()?,
+            url,
             config: Arc::clone(config),
-            proxy,
+            proxy: proxy.filter(|_| !is_here),
             client: OnceCell::new(),
             turn: Semaphore::new(1),
             state: Mutex::default(),
@@ -180,7 +183,8 @@ impl Tokens {
         match answer {
             Some(answer) if status.is_success() && answer.access_token.is_some() => Ok(answer),
             Some(Answer { error: Some(code), error_description, .. }) if status.is_client_error() => {
-                Err(self.refusal(&code, &scrub(&shortened(&format!("{code}: {error_description}")))))
+                let said = [code.as_str(), &error_description].into_iter().filter(|text| !text.is_empty());
+                Err(self.refusal(&code, &scrub(&shortened(&said.collect::<Vec<_>>().join(": ")))))
             }
             _ => Err(MailError::Tokens { text: format!("{status}, and no token") }),
         }

@@ -77,7 +77,7 @@ impl Route {
 }
 
 /// Whether a name means this machine, where no proxy gets to.
-fn is_here(host: &str) -> bool {
+pub(crate) fn is_here(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
 }
 
