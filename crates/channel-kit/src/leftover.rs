@@ -12,6 +12,7 @@ use std::time::Duration;
 use nanobot_channel::{ChannelError, NoteError, Notes, SendRecovery, TaskTracker, Value};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use tokio::sync::OwnedMutexGuard;
 
 /// The name of the note.
 const NOTE: &str = "drafts";
@@ -69,8 +70,9 @@ impl Leftovers {
 
     /// A draft stands there now.
     pub(crate) async fn note(&self, draft: Value) {
-        let Some(keeper) = self.keeper() else { return };
-        if keeper.tasks.clone().spawn(keeper.note(draft)).await.is_err() {
+        let Some(Keeper { notes, tasks, standing }) = self.keeper() else { return };
+        let standing = standing.lock_owned().await;
+        if tasks.spawn(note(standing, notes, draft)).await.is_err() {
             tracing::debug!("a draft could not be noted any more");
         }
     }
@@ -78,8 +80,9 @@ impl Leftovers {
     /// The draft is none any more. Whether that is on disk: otherwise it must not become anything
     /// that is to stay.
     pub(crate) async fn forget(&self, draft: &Value) -> bool {
-        let Some(keeper) = self.keeper() else { return true };
-        keeper.tasks.clone().spawn(keeper.forget(draft.clone())).await.unwrap_or(false)
+        let Some(Keeper { notes, tasks, standing }) = self.keeper() else { return true };
+        let standing = standing.lock_owned().await;
+        tasks.spawn(forget(standing, notes, draft.clone())).await.unwrap_or(false)
     }
 
     /// Deletes what an earlier program left, one draft after the other.
@@ -104,37 +107,33 @@ impl Leftovers {
     }
 }
 
-/// What is begun here is finished, whoever waits for it: half a change would be written later than
-/// the next one.
-impl Keeper {
-    async fn note(self, draft: Value) {
-        let mut standing = self.standing.lock().await;
-        while standing.left.len() + standing.own.len() >= MOST {
-            if standing.left.pop_front().is_none() {
-                return;
-            }
-        }
-        standing.own.push(draft);
-        if let Err(error) = standing.write(self.notes.as_ref()).await {
-            tracing::warn!(%error, "a draft could not be noted; a kill would leave it");
-        }
-    }
+// What is begun here is finished, whoever waits for it, and before the next begins: half a change would
+// be written later than the next one.
 
-    async fn forget(self, draft: Value) -> bool {
-        let mut standing = self.standing.lock().await;
-        let is_known = standing.left.contains(&draft) || standing.own.contains(&draft);
-        standing.left.retain(|known| *known != draft);
-        standing.own.retain(|known| *known != draft);
-        if !is_known {
-            return true;
+async fn note(mut standing: OwnedMutexGuard<Standing>, notes: Arc<dyn Notes>, draft: Value) {
+    while standing.left.len() + standing.own.len() >= MOST {
+        if standing.left.pop_front().is_none() {
+            return;
         }
-        let written = standing.write(self.notes.as_ref()).await;
-        if let Err(error) = &written {
-            tracing::warn!(%error, "it could not be noted that a draft is none any more");
-            standing.own.push(draft);
-        }
-        written.is_ok()
     }
+    standing.own.push(draft);
+    if let Err(error) = standing.write(notes.as_ref()).await {
+        tracing::warn!(%error, "a draft could not be noted; a kill would leave it");
+    }
+}
+
+async fn forget(mut standing: OwnedMutexGuard<Standing>, notes: Arc<dyn Notes>, draft: Value) -> bool {
+    if !standing.left.contains(&draft) && !standing.own.contains(&draft) {
+        return true;
+    }
+    standing.left.retain(|known| *known != draft);
+    standing.own.retain(|known| *known != draft);
+    let written = standing.write(notes.as_ref()).await;
+    if let Err(error) = &written {
+        tracing::warn!(%error, "it could not be noted that a draft is none any more");
+        standing.own.push(draft);
+    }
+    written.is_ok()
 }
 
 impl Standing {
