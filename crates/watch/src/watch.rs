@@ -107,31 +107,45 @@ impl Shared {
     fn watch(&self, again: bool) {
         let again = self.following.was_stale() || again;
         let mut system = lock(&self.system);
-        let wanted = self.following.look();
-        let System { watcher: Some(watcher), folders } = &mut *system else { return };
-        for folder in folders.difference(&wanted) {
-            // It is gone by itself where the folder is.
-            drop(watcher.unwatch(folder));
-        }
-        folders.retain(|folder| wanted.contains(folder));
-        for folder in wanted {
-            if !again && folders.contains(&folder) {
-                continue;
+        let mut wanted = self.following.look();
+        loop {
+            system.watch(&wanted, again);
+            let now = self.following.look();
+            if now == wanted {
+                return;
             }
-            match watcher.watch(&folder, RecursiveMode::NonRecursive) {
-                Ok(()) => {
-                    folders.insert(folder);
-                }
-                Err(error) => {
-                    tracing::debug!(folder = %folder.display(), %error, "changes in a folder are not told");
-                    folders.remove(&folder);
-                }
-            }
+            // A folder came before the one around it was watched: nobody told of it.
+            wanted = now;
         }
     }
 
     fn watches(&self, followed: &Followed) -> bool {
         let places = followed.folders();
         !places.is_empty() && places.is_subset(&lock(&self.system).folders)
+    }
+}
+
+impl System {
+    fn watch(&mut self, wanted: &BTreeSet<PathBuf>, again: bool) {
+        let Self { watcher: Some(watcher), folders } = self else { return };
+        for folder in folders.difference(wanted) {
+            // It is gone by itself where the folder is.
+            drop(watcher.unwatch(folder));
+        }
+        folders.retain(|folder| wanted.contains(folder));
+        for folder in wanted {
+            if !again && folders.contains(folder) {
+                continue;
+            }
+            match watcher.watch(folder, RecursiveMode::NonRecursive) {
+                Ok(()) => {
+                    folders.insert(folder.clone());
+                }
+                Err(error) => {
+                    tracing::debug!(folder = %folder.display(), %error, "changes in a folder are not told");
+                    folders.remove(folder);
+                }
+            }
+        }
     }
 }
