@@ -1,7 +1,7 @@
 //! A channel that can find out whether a part arrived is asked to look before anything is repeated.
 
 use nanobot_bus::{Bus as _, EntryState, MemoryBus, Settle};
-use nanobot_channel::{ChannelError, DeliveryGuarantee, Dialect, Measure, TextStyle};
+use nanobot_channel::{Block, ChannelError, DeliveryGuarantee, Dialect, Measure, Table, TextStyle};
 use nanobot_channels::UncertainPolicy;
 use nanobot_testkit::RecordingChannel;
 use nanobot_testkit::channel::SendFault;
@@ -52,6 +52,23 @@ async fn the_channel_looks_and_then_the_policy_decides() {
         let expected: Vec<_> = expected.into_iter().map(|(text, looks)| (text.to_owned(), looks)).collect();
         assert_eq!(looks(&fixture), expected, "row {number}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_table_goes_beside_its_text_and_carries_the_mark_too() {
+    let style = TextStyle { dialect: Dialect::SlackMrkdwn, measure: Measure::CodePoints, limit: 4000 };
+    let fixture = start(vec![detectable().with_style(style)]);
+    fixture.settings.send_modify(|settings| settings.delivery.uncertain = UncertainPolicy::ResendMarked);
+    fixture.channels[0].fail_next(taken());
+    fixture.channels[0].fail_next(cannot_look());
+    fixture.publish(reply("1", 0, "text\n\n|a|\n|-|\n|b|")).await;
+    assert_eq!(fixture.settled().await[0].1, EntryState::Sent);
+    let rows = vec![vec!["a".to_owned()], vec!["b".to_owned()]];
+    let text = |text: &str| Block::Text(text.to_owned());
+    let shown = [text("text"), Block::Table(Table { rows, right: vec![false] })];
+    let marked: Vec<_> = [text("↻ This may be a repetition:")].into_iter().chain(shown.clone()).collect();
+    let blocks: Vec<_> = fixture.channels[0].parts().into_iter().map(|part| part.blocks).collect();
+    assert_eq!(blocks, [shown.to_vec(), marked]);
 }
 
 #[tokio::test(start_paused = true)]
