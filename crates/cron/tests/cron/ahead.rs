@@ -88,8 +88,17 @@ impl Stage {
     }
 
     fn add(&self, when: When) {
-        let payload = Payload { message: "Do it".to_owned(), ..Payload::default() };
+        self.add_from(self.clock.now(), when);
+    }
+
+    /// Adds what is due by the time that anybody looks.
+    fn add_due(&self) {
         let now = self.clock.now();
+        self.add_from(now, When::at(now + TimeDelta::milliseconds(1)));
+    }
+
+    fn add_from(&self, now: DateTime<Utc>, when: When) {
+        let payload = Payload { message: "Do it".to_owned(), ..Payload::default() };
         self.store().add(Job::new("job", when, payload, now), now, Tz::UTC).unwrap();
     }
 
@@ -178,7 +187,7 @@ async fn a_run_that_is_over_is_noticed_when_its_message_is_dealt_with() {
 async fn a_job_that_another_program_adds_is_seen_without_looking() {
     let stage = Stage::new();
     let never = Duration::from_secs(24 * 60 * 60);
-    stage.add(When::at(stage.clock.after(1)));
+    stage.add_due();
     stage.start_with(CronSettings::default(), FileWatch::looking_every(never));
     let mut inbound = stage.bus.inbound().await.unwrap();
     let first = inbound.next().await.unwrap();
@@ -186,7 +195,7 @@ async fn a_job_that_another_program_adds_is_seen_without_looking() {
     stage.events.send(Event::MessageSettled { session: first.message.session_key() });
     stage.runs.heard.notified().await;
     // Nothing is left to do, so nobody looks any more.
-    stage.add(When::at(stage.clock.now() + TimeDelta::milliseconds(1)));
+    stage.add_due();
     let second = tokio::time::timeout(Duration::from_secs(60), inbound.next()).await.unwrap().unwrap();
     drop((first, second, inbound));
     stage.stop().await;
