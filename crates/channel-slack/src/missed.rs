@@ -32,7 +32,9 @@ const PAGES: usize = 5;
 const TRIES: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// A longer pause that Slack asks for is left to the next connection.
-const LONGEST_PAUSE: Duration = Duration::from_mins(2);
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+/// How long what is told live may wait for what was missed before it.
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// What was missed in a conversation.
 #[derive(Debug, Default)]
@@ -50,7 +52,10 @@ impl SlackChannel {
         if behind.is_empty() {
             return Next::Forget;
         }
-        let Missed { events, places } = self.missed(behind, context).await;
+        let Ok(Missed { events, places }) = tokio::time::timeout(PATIENCE, self.missed(behind, context)).await else {
+            tracing::warn!(channel = %self.name, chat, "what was said meanwhile took too long to fetch; it is tried again later");
+            return Next::Forget;
+        };
         if !events.is_empty() {
             tracing::info!(channel = %self.name, chat, messages = events.len(), "what was said meanwhile was fetched");
         }
