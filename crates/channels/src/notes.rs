@@ -4,6 +4,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use nanobot_channel::{ChannelName, LONGEST_NOTE, NoteError, Notes, async_trait};
+use sha1::{Digest as _, Sha1};
 
 use crate::media::cleaned;
 
@@ -20,7 +21,14 @@ impl FileNotes {
     /// Keeps the notes of `channel` below `root`. Touches no disk.
     #[must_use]
     pub fn new(root: &Path, channel: &ChannelName) -> Self {
-        Self { folder: root.join(cleaned(channel.as_str(), 64)) }
+        let name = channel.as_str();
+        let mut folder = cleaned(name, 64);
+        if folder != name {
+            // What was cleaned away may be all in which two names differ.
+            let digest = Sha1::digest(name).iter().take(4).map(|byte| format!("{byte:02x}")).collect::<String>();
+            folder = format!("{folder}-{digest}");
+        }
+        Self { folder: root.join(folder) }
     }
 
     async fn on_disk<T: Send + 'static>(
@@ -88,14 +96,17 @@ mod tests {
     #[tokio::test]
     async fn a_note_is_whole_private_and_of_one_channel() {
         let root = tempfile::tempdir().unwrap();
-        let notes = FileNotes::new(root.path(), &ChannelName::from("../chat"));
+        let notes = FileNotes::new(root.path(), &ChannelName::from("chat"));
         assert_eq!(notes.read("seen").await.unwrap(), None);
         notes.remove("seen").await.unwrap();
         notes.write("seen", "1").await.unwrap();
         notes.write("seen", "2").await.unwrap();
         assert_eq!(notes.read("seen").await.unwrap().as_deref(), Some("2"));
-        let other = FileNotes::new(root.path(), &ChannelName::from("other"));
-        assert_eq!(other.read("seen").await.unwrap(), None);
+        for other in ["other", "../chat", "ch.at"] {
+            let other = FileNotes::new(root.path(), &ChannelName::from(other));
+            assert_eq!(other.read("seen").await.unwrap(), None);
+            assert_eq!(other.folder.parent(), Some(root.path()));
+        }
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
