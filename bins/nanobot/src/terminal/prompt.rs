@@ -3,13 +3,13 @@
 //! Replies are printed above the line that is being edited; what is typed while a turn runs steers it.
 //!
 //! Decision: whoever leaves has still asked, so what subagents find out is waited for and shown, as it is
-//! for a question and for a pipe; only a gateway can go on with them alone.
+//! for a question and for a pipe.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use nanobot_config::Config;
-use nanobot_runtime::{ModelSource, Terminal, TerminalEvent, TerminalOptions};
+use nanobot_runtime::{Terminal, TerminalEvent, TerminalOptions};
 
 use super::editor::{Input, LineEditor, Printer, Work};
 use super::mode::SavedMode;
@@ -108,10 +108,6 @@ impl Conversation {
             1 => "1 subagent still works".to_owned(),
             several => format!("{several} subagents still work"),
         };
-        if self.terminal.model().source == ModelSource::Gateway {
-            self.print(format!("{who} in the gateway; what comes of it will be in this conversation.\n"));
-            return ExitCode::SUCCESS;
-        }
         self.print(format!("{who}. Waiting for what comes of it; Ctrl-C stops it and leaves.\n\n"));
         let code = tokio::select! {
             () = self.show_unfinished() => return ExitCode::SUCCESS,
