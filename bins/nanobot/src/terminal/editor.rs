@@ -85,7 +85,9 @@ impl LineEditor {
         let (sender, input) = mpsc::channel(WAITING_LINES);
         let (ready, printer) = oneshot::channel();
         thread::spawn(move || {
-            let Some((mut editor, printer)) = editor(&mode) else { return };
+            let Some((mut editor, printer)) = editor() else { return };
+            #[cfg(unix)]
+            editor.bind_sequence(KeyEvent::ctrl('Z'), Suspend::key(mode.clone()));
             mode.hold_keys();
             if ready.send(printer).is_ok() {
                 edit(&mut editor, &HistoryFile::new(history), &work, &sender);
@@ -97,13 +99,11 @@ impl LineEditor {
 
 type CommandEditor = Editor<CommandHelper, MemHistory>;
 
-fn editor(mode: &SavedMode) -> Option<(CommandEditor, Printer)> {
+fn editor() -> Option<(CommandEditor, Printer)> {
     let config = Config::builder().completion_type(CompletionType::List).build();
     let history = MemHistory::with_config(&config);
     let mut editor = Editor::with_history(config, history).ok()?;
     editor.set_helper(Some(CommandHelper));
-    #[cfg(unix)]
-    editor.bind_sequence(KeyEvent::ctrl('Z'), EventHandler::Conditional(Box::new(Suspend(Mutex::new(mode.clone())))));
     let printer = editor.create_external_printer().ok()?;
     Some((editor, Box::new(printer)))
 }
@@ -149,6 +149,13 @@ fn remember(editor: &mut CommandEditor, line: String) {
 /// Stops the program. The editor's own way would leave the terminal in the mode between two lines.
 #[cfg(unix)]
 struct Suspend(Mutex<SavedMode>);
+
+#[cfg(unix)]
+impl Suspend {
+    fn key(mode: SavedMode) -> EventHandler {
+        EventHandler::Conditional(Box::new(Self(Mutex::new(mode))))
+    }
+}
 
 #[cfg(unix)]
 impl ConditionalEventHandler for Suspend {
