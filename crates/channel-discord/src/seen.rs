@@ -8,12 +8,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use nanobot_channel::Notes;
+use nanobot_channel_kit::LateNote;
 use serde::{Deserialize, Serialize};
 use serenity::model::id::{ChannelId, GuildId, MessageId, UserId};
-use tokio::sync::Notify;
 
 /// What the note is called.
 const NOTE: &str = "seen";
@@ -21,22 +20,24 @@ const NOTE: &str = "seen";
 const REMEMBERED: usize = 500;
 /// How many messages are known by their ids.
 const RECENT: usize = 1024;
-/// The shortest time between two writings of the note.
-const WRITE_EVERY: Duration = Duration::from_secs(5);
 
 /// What is known about channels.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Seen {
     known: Mutex<Known>,
-    changed: Notify,
-    /// Held while the note is written, so that the last one stays.
-    pen: tokio::sync::Mutex<()>,
+    note: LateNote,
+}
+
+impl Default for Seen {
+    /// Nothing is known before [`Self::read`].
+    fn default() -> Self {
+        Self { known: Mutex::default(), note: LateNote::new(NOTE) }
+    }
 }
 
 #[derive(Debug, Default)]
 struct Known {
     is_read: bool,
-    is_written: bool,
     /// Whose channels these are.
     bot: Option<UserId>,
     /// Counts the sessions.
@@ -68,7 +69,7 @@ pub(crate) struct Behind {
 }
 
 /// The note.
-#[derive(Debug, Default, Deserialize, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 struct Note {
     bot: Option<UserId>,
     channels: Vec<(ChannelId, Option<GuildId>, u64)>,
@@ -80,17 +81,7 @@ impl Seen {
         if std::mem::replace(&mut self.known().is_read, true) {
             return;
         }
-        let note: Note = match notes.read(NOTE).await {
-            Ok(None) => return,
-            Ok(Some(text)) => serde_json::from_str(&text).unwrap_or_else(|error| {
-                tracing::warn!(%error, "the note of what was seen cannot be understood; nothing is fetched");
-                Note::default()
-            }),
-            Err(error) => {
-                tracing::warn!(%error, "the note of what was seen cannot be read; nothing is fetched");
-                return;
-            }
-        };
+        let Some(note) = self.note.read::<Note>(notes).await else { return };
         let mut known = self.known();
         known.bot = note.bot;
         known.channels = note
@@ -99,36 +90,16 @@ impl Seen {
             .take(REMEMBERED)
             .map(|(channel, guild, last)| (channel, Place { guild, last, is_behind: false }))
             .collect();
-        known.is_written = true;
     }
 
     /// Writes the note whenever it changed, but not too often. Does not return.
     pub(crate) async fn keep_written(&self, notes: &dyn Notes) {
-        loop {
-            self.changed.notified().await;
-            self.write(notes).await;
-            tokio::time::sleep(WRITE_EVERY).await;
-        }
+        self.note.keep_written(notes, || self.known().note()).await;
     }
 
     /// Writes the note if it changed.
     pub(crate) async fn write(&self, notes: &dyn Notes) {
-        let _pen = self.pen.lock().await;
-        let note = {
-            let mut known = self.known();
-            if std::mem::replace(&mut known.is_written, true) {
-                return;
-            }
-            known.note()
-        };
-        let written = match serde_json::to_string(&note) {
-            Ok(text) => notes.write(NOTE, &text).await.map_err(|error| error.to_string()),
-            Err(error) => Err(error.to_string()),
-        };
-        if let Err(error) = written {
-            tracing::warn!(error, "the note of what was seen cannot be written");
-            self.known().is_written = false;
-        }
+        self.note.write(notes, || self.known().note()).await;
     }
 
     /// A session began that knows nothing of what was said before it: every channel is behind.
@@ -137,7 +108,7 @@ impl Seen {
         if known.bot != Some(bot) {
             known.bot = Some(bot);
             known.channels.clear();
-            known.is_written = false;
+            self.note.change();
         }
         known.session += 1;
         for place in known.channels.values_mut() {
@@ -158,7 +129,7 @@ impl Seen {
             known.channels.remove(&oldest);
         }
         known.channels.insert(channel, Place { guild, last: id.saturating_sub(1), is_behind: false });
-        known.is_written = false;
+        self.note.change();
         true
     }
 
@@ -177,7 +148,7 @@ impl Seen {
         let place = known.channels.get_mut(&channel).filter(|place| !place.is_behind && place.last < message.get());
         if let Some(place) = place {
             place.last = message.get();
-            self.change(known);
+            self.note.change();
         }
     }
 
@@ -186,7 +157,7 @@ impl Seen {
         let mut known = self.known();
         if let Some(place) = known.channels.get_mut(&channel).filter(|place| place.last < last) {
             place.last = last;
-            self.change(known);
+            self.note.change();
         }
     }
 
@@ -204,7 +175,7 @@ impl Seen {
     pub(crate) fn forget(&self, channel: ChannelId) {
         let mut known = self.known();
         known.channels.remove(&channel);
-        self.change(known);
+        self.note.change();
     }
 
     /// Whether something may be missing.
@@ -225,12 +196,6 @@ impl Seen {
 
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn change(&self, mut known: MutexGuard<'_, Known>) {
-        known.is_written = false;
-        drop(known);
-        self.changed.notify_one();
     }
 }
 

@@ -10,6 +10,7 @@
 //! - [`Background`]: work beside receiving that ends with it.
 //! - [`DraftBoard`] and [`DraftPlace`]: text that is shown while it grows, in one message that is
 //!   edited until the reply takes it over, and deleted when a kill left it.
+//! - [`LateNote`]: a note that changes with every message, and is written now and then.
 //! - [`http`]: the client for an API that holds a token, and what its failures mean to a send.
 //! - [`growing_pause`]: how long to wait before the next try.
 //! - [`repeatable`]: the error of a call that does no harm when it is made twice.
@@ -21,6 +22,7 @@ mod background;
 mod draft;
 mod error;
 pub mod http;
+mod late_note;
 mod leftover;
 mod pause;
 mod secret;
@@ -29,6 +31,7 @@ mod section;
 pub use background::Background;
 pub use draft::{DraftBoard, DraftPlace, DraftSlot};
 pub use error::repeatable;
+pub use late_note::LateNote;
 pub use pause::growing_pause;
 pub use secret::Secret;
 pub use section::{read_section, wrong};

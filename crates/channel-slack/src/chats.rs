@@ -7,11 +7,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use nanobot_channel::Notes;
+use nanobot_channel_kit::LateNote;
 use serde::{Deserialize, Serialize};
-use tokio::sync::Notify;
 
 use crate::place::Place;
 
@@ -19,20 +18,24 @@ use crate::place::Place;
 const NOTE: &str = "heard";
 /// How many conversations are remembered, and how many threads; the quietest are forgotten.
 const REMEMBERED: usize = 100;
-/// The shortest time between two writings of the note.
-const WRITE_EVERY: Duration = Duration::from_secs(5);
 
 /// What is known about places.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Chats {
     known: Mutex<Known>,
-    changed: Notify,
+    note: LateNote,
+}
+
+impl Default for Chats {
+    /// None are known before [`Self::open`].
+    fn default() -> Self {
+        Self { known: Mutex::default(), note: LateNote::new(NOTE) }
+    }
 }
 
 #[derive(Debug, Default)]
 struct Known {
     is_read: bool,
-    is_written: bool,
     /// The user that heard it.
     account: String,
     places: BTreeMap<Place, Mark>,
@@ -52,7 +55,7 @@ struct Mark {
 }
 
 /// The note.
-#[derive(Debug, Default, Deserialize, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 struct Note {
     account: String,
     /// The conversation, the thread in it, and the last message.
@@ -70,50 +73,22 @@ impl Chats {
         if is_read {
             return;
         }
-        let text = notes.read(NOTE).await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "the note of what was heard cannot be read; nothing is fetched");
-            None
-        });
-        let Some(Note { account, places }) = text.and_then(|text| {
-            let note = serde_json::from_str(&text);
-            note.inspect_err(|error| tracing::warn!(%error, "the note of what was heard makes no sense")).ok()
-        }) else {
-            return;
-        };
+        let Some(Note { account, places }) = self.note.read(notes).await else { return };
         let mut known = self.known();
         known.account = account;
         let places = places.into_iter().take(2 * REMEMBERED);
         known.places =
             places.map(|(chat, thread, last)| (Place { chat, thread }, Mark { last, is_behind: false })).collect();
-        known.is_written = true;
     }
 
     /// Writes the note whenever it changed, but not too often. Does not return.
     pub(crate) async fn keep_written(&self, notes: &dyn Notes) {
-        loop {
-            self.changed.notified().await;
-            self.write(notes).await;
-            tokio::time::sleep(WRITE_EVERY).await;
-        }
+        self.note.keep_written(notes, || self.known().note()).await;
     }
 
     /// Writes the note if it changed.
     pub(crate) async fn write(&self, notes: &dyn Notes) {
-        let note = {
-            let mut known = self.known();
-            if std::mem::replace(&mut known.is_written, true) {
-                return;
-            }
-            known.note()
-        };
-        let written = match serde_json::to_string(&note) {
-            Ok(text) => notes.write(NOTE, &text).await.map_err(|error| error.to_string()),
-            Err(error) => Err(error.to_string()),
-        };
-        if let Err(error) = written {
-            tracing::warn!(error, "the note of what was heard cannot be written");
-            self.known().is_written = false;
-        }
+        self.note.write(notes, || self.known().note()).await;
     }
 
     /// Something may have been said that was not told: every place is behind. The conversations that
@@ -123,7 +98,7 @@ impl Chats {
         if known.account != account {
             account.clone_into(&mut known.account);
             known.places.clear();
-            known.is_written = false;
+            self.note.change();
         }
         let mut chats: BTreeMap<String, String> = BTreeMap::new();
         for (place, mark) in &mut known.places {
@@ -154,7 +129,7 @@ impl Chats {
         if !known.places.contains_key(place) {
             known.make_room(place.thread.is_some());
             known.places.insert(place.clone(), Mark { last: ts.to_owned(), is_behind: false });
-            self.change(known);
+            self.note.change();
         }
     }
 
@@ -173,7 +148,7 @@ impl Chats {
         let mark = known.places.get_mut(place);
         if let Some(mark) = mark.filter(|mark| is_meant(mark) && mark.last.as_str() < ts) {
             ts.clone_into(&mut mark.last);
-            self.change(known);
+            self.note.change();
         }
     }
 
@@ -193,7 +168,7 @@ impl Chats {
     pub(crate) fn forget(&self, place: &Place) {
         let mut known = self.known();
         known.places.retain(|other, _| other != place && (place.thread.is_some() || other.chat != place.chat));
-        self.change(known);
+        self.note.change();
     }
 
     /// Whether a place is remembered.
@@ -208,12 +183,6 @@ impl Chats {
 
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn change(&self, mut known: MutexGuard<'_, Known>) {
-        known.is_written = false;
-        drop(known);
-        self.changed.notify_one();
     }
 }
 
