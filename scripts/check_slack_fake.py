@@ -7,7 +7,7 @@ import asyncio
 import sys
 
 from slack_sdk.errors import SlackApiError
-from slack_sdk.models.blocks import RawTextObject, SectionBlock, TableBlock
+from slack_sdk.models.blocks import RawTextObject, RichTextBlock, RichTextElementParts, RichTextSectionElement, SectionBlock, TableBlock
 from slack_sdk.socket_mode.aiohttp import SocketModeClient
 from slack_sdk.socket_mode.response import SocketModeResponse
 from slack_sdk.web.async_client import AsyncWebClient
@@ -192,7 +192,8 @@ async def check_buttons(fake, web):
 async def check_tables(fake, web):
     cell = RawTextObject(text="x")
     settings = [{"align": "right", "is_wrapped": True}]
-    table = TableBlock(rows=[[cell.to_dict()], [cell.to_dict()]], column_settings=settings)
+    rich = RichTextBlock(elements=[RichTextSectionElement(elements=[RichTextElementParts.Text(text="x")])])
+    table = TableBlock(rows=[[cell.to_dict()], [rich.to_dict()]], column_settings=settings)
     section = SectionBlock(text="*look*")
     posted = await web.chat_postMessage(channel=ROOM, text="x", blocks=[section, table])
     assert (await fake.sent())[-1]["blocks"] == [section.to_dict(), table.to_dict()]
@@ -216,10 +217,11 @@ async def check_faults(fake, web):
     cell = {"type": "raw_text", "text": "x"}
     table = {"type": "table", "rows": [[cell]]}
     await refused(web.chat_postMessage(channel=ROOM, text="x", blocks=[table, table]), "invalid_attachments")
-    wrong = [[[cell]] * 101, [[cell] * 21], [[{**cell, "text": ""}]], [[{**cell, "text": "x" * 5001}] * 2]]
+    empty = {"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": []}]}
+    wrong = [[[empty]], [[cell]] * 101, [[cell] * 21], [[{**cell, "text": ""}]], [[{**cell, "text": "x" * 5001}] * 2]]
     for rows in wrong:
         await refused(web.chat_postMessage(channel=ROOM, text="x", blocks=[{**table, "rows": rows}]), "invalid_blocks")
-    assert len((await fake.order(sent=True))["complaints"]) == 9
+    assert len((await fake.order(sent=True))["complaints"]) == 10
 
 
 async def main(binary):

@@ -3,7 +3,8 @@
 use nanobot_channel::{Block, Button, Table};
 use slack_morphism::blocks::{
     SlackActionsBlock, SlackBlock, SlackBlockButtonElement, SlackBlockMarkDownText, SlackBlockPlainText,
-    SlackSectionBlock, SlackTableBlock, SlackTableCell, SlackTableColumnAlign, SlackTableColumnSetting,
+    SlackRichTextSection, SlackSectionBlock, SlackTableBlock, SlackTableCell, SlackTableColumnAlign,
+    SlackTableColumnSetting, SlackTableRichTextCell,
 };
 
 use crate::inbound::BUTTON;
@@ -40,9 +41,13 @@ fn section(text: &str) -> SlackBlock {
     SlackSectionBlock::new().with_text(text.into()).into()
 }
 
-/// Slack takes no cell without text, and cuts what is not wrapped.
+/// Slack takes no cell without text, and cuts what is not wrapped. Cells are rich text, because Slack's
+/// servers were seen to fail over cells of raw text.
 fn table(table: &Table) -> SlackBlock {
-    let cell = |cell: &String| SlackTableCell::from(if cell.is_empty() { " " } else { cell.as_str() });
+    let cell = |cell: &String| {
+        let text = SlackRichTextSection::from(if cell.is_empty() { " " } else { cell.as_str() });
+        SlackTableCell::RichText(SlackTableRichTextCell::new(vec![text.into()]))
+    };
     let rows = table.rows.iter().map(|row| row.iter().map(cell).collect()).collect();
     let column = |right: &bool| {
         let align = if *right { SlackTableColumnAlign::Right } else { SlackTableColumnAlign::Left };
@@ -108,7 +113,10 @@ mod tests {
         let rows = vec![vec!["a".to_owned(), "b <c>".to_owned()], vec!["1".to_owned(), String::new()]];
         let table = Block::Table(Table { rows, right: vec![true, false] });
         let pieces = [Block::Text("*x*".to_owned()), table, Block::Text("y".to_owned())];
-        let cell = |text: &str| json!({"type": "raw_text", "text": text});
+        let cell = |text: &str| {
+            let section = json!({"type": "rich_text_section", "elements": [{"type": "text", "text": text}]});
+            json!({"type": "rich_text", "elements": [section]})
+        };
         let section = |text: &str| json!({"type": "section", "text": {"type": "mrkdwn", "text": text}});
         let expected = json!([
             section("*x*"),

@@ -31,7 +31,10 @@ async fn a_table_stands_between_text_and_buttons() {
     running.channel.send(&part).await.unwrap();
     let sent = running.fake.sent();
     assert_eq!((kinds(&sent[0]), sent[0].text.as_str()), (vec!["section", "table", "actions"], TEXT));
-    let cell = |text: &str| json!({"type": "raw_text", "text": text});
+    let cell = |text: &str| {
+        let section = json!({"type": "rich_text_section", "elements": [{"type": "text", "text": text}]});
+        json!({"type": "rich_text", "elements": [section]})
+    };
     assert_eq!(sent[0].blocks[1]["rows"], json!([[cell("a"), cell("b")], [cell("1"), cell(" ")]]));
     // It is found by its name.
     let restarted = channel(&running.fake, &json!({}));

@@ -68,8 +68,10 @@ fn table(block: &Value) -> Result<(), ApiError> {
             return wrong("a row must have 1 to 20 cells");
         };
         for cell in cells {
-            text(Some(cell), "raw_text", 10_000)?;
-            characters += cell.get("text").and_then(Value::as_str).unwrap_or_default().chars().count();
+            for piece in pieces(cell)? {
+                text(Some(piece.0), piece.1, 10_000)?;
+                characters += piece.0.get("text").and_then(Value::as_str).unwrap_or_default().chars().count();
+            }
         }
     }
     if characters > 10_000 {
@@ -85,6 +87,23 @@ fn table(block: &Value) -> Result<(), ApiError> {
         return wrong("column_settings must be at most 20 of align and is_wrapped");
     }
     Ok(())
+}
+
+/// The texts of a cell, with the type that each must have: it is one itself, or sections of some.
+fn pieces(cell: &Value) -> Result<Vec<(&Value, &'static str)>, ApiError> {
+    let wrong = |message: &str| Err(ApiError::because("invalid_blocks", message));
+    if cell.get("type").and_then(Value::as_str) != Some("rich_text") {
+        return Ok(vec![(cell, "raw_text")]);
+    }
+    let mut pieces = Vec::new();
+    for section in cell.get("elements").and_then(Value::as_array).into_iter().flatten() {
+        if section.get("type").and_then(Value::as_str) != Some("rich_text_section") {
+            return wrong("the rich text of a cell must be sections");
+        }
+        let elements = section.get("elements").and_then(Value::as_array).into_iter().flatten();
+        pieces.extend(elements.map(|element| (element, "text")));
+    }
+    if pieces.is_empty() { wrong("a cell must have some text") } else { Ok(pieces) }
 }
 
 fn text(object: Option<&Value>, kind: &str, limit: usize) -> Result<(), ApiError> {
