@@ -116,17 +116,23 @@ async fn a_pipe_and_a_gateway_tell_results_too() {
     assert_eq!(gateway.end().await.1, Some(0));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_prompt_is_left_when_its_subagents_are_done() {
-    let gate = Gate::new();
-    let model = model(&gate, &Gate::new()).await;
-    let home = home(&model, &json!({}));
-    let mut screen = Screen::open(&home, &["agent"]);
+/// A prompt that somebody left while a subagent worked.
+fn left_at_work(home: &Home) -> Screen {
+    let mut screen = Screen::open(home, &["agent"]);
     screen.wait_for("You: ");
     screen.type_in("ask somebody\r");
     screen.wait_for("I gave it away.");
     screen.type_in("exit\r");
     screen.wait_for("1 subagent still works.");
+    screen
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_prompt_is_left_when_its_subagents_are_done() {
+    let gate = Gate::new();
+    let model = model(&gate, &Gate::new()).await;
+    let home = home(&model, &json!({}));
+    let mut screen = left_at_work(&home);
     gate.open();
     screen.wait_for("The number is 42.");
     assert_eq!(screen.end(), Some(0), "{}", screen.text);
@@ -137,12 +143,7 @@ async fn an_interrupt_leaves_a_prompt_without_its_subagents() {
     let gate = Gate::new();
     let model = model(&gate, &Gate::new()).await;
     let home = home(&model, &json!({}));
-    let mut screen = Screen::open(&home, &["agent"]);
-    screen.wait_for("You: ");
-    screen.type_in("ask somebody\r");
-    screen.wait_for("I gave it away.");
-    screen.type_in("exit\r");
-    screen.wait_for("1 subagent still works.");
+    let mut screen = left_at_work(&home);
     kill(screen.pid(), Signal::SIGINT).unwrap();
     assert_eq!(screen.end(), Some(130), "{}", screen.text);
     assert_says(&home.run(&["sessions", "show", "cli:direct"]).await.stdout, &["I gave it away."]);

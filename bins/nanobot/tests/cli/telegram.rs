@@ -5,10 +5,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use nanobot_testkit::telegram::{self, FileKind, Incoming, Person, TOKEN};
 use nanobot_testkit::{Gate, ModelServer, Reply, ReservedPort, SpeechFake, TelegramFake};
 use nix::sys::signal::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::gateway::Running;
 use crate::support::{Home, until};
+
+/// The channel lets person 7 in, and has these settings beside what it needs.
+fn configure(home: &Home, model: &ModelServer, telegram: &TelegramFake, more: &Value) {
+    let mut section = json!({"enabled": true, "token": TOKEN, "apiBase": telegram.api_base(), "allowFrom": ["7"]});
+    section.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    home.configure(&json!({
+        "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
+        "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
+        "channels": {"telegram": section},
+    }));
+}
 
 #[tokio::test]
 async fn a_voice_that_is_posted_to_the_webhook_is_understood_and_answered() {
@@ -66,14 +77,7 @@ async fn choices_are_buttons_and_a_press_goes_on_with_the_conversation() {
         }
     });
     let (model, telegram, home) = (model.await.unwrap(), TelegramFake::start().await.unwrap(), Home::new());
-    home.configure(&json!({
-        "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
-        "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
-        "channels": {"telegram": {
-            "enabled": true, "token": TOKEN, "apiBase": telegram.api_base(), "allowFrom": ["7"],
-            "inlineKeyboards": true,
-        }},
-    }));
+    configure(&home, &model, &telegram, &json!({"inlineKeyboards": true}));
     let gateway = Running::start(&home).await;
     let ann = Person::new(7, "Ann", "ann_x");
     telegram.push(Incoming::private(&ann, "remind me of lunch"));
@@ -96,14 +100,7 @@ async fn a_turn_that_goes_on_after_a_kill_shows_that_it_does() {
     let held = gate.clone();
     let model = ModelServer::answering(move |_| Reply::text("There you are.").holding(&held));
     let (model, telegram, home) = (model.await.unwrap(), TelegramFake::start().await.unwrap(), Home::new());
-    home.configure(&json!({
-        "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
-        "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
-        "channels": {"telegram": {
-            "enabled": true, "token": TOKEN, "apiBase": telegram.api_base(), "allowFrom": ["7"],
-            "streaming": false, "aliveNoticeS": 1,
-        }},
-    }));
+    configure(&home, &model, &telegram, &json!({"streaming": false, "aliveNoticeS": 1}));
     let gateway = Running::start(&home).await;
     telegram.push(Incoming::private(&Person::new(7, "Ann", "ann_x"), "take your time"));
     model.wait_for(1).await.unwrap();
@@ -132,14 +129,7 @@ async fn half_an_answer_that_a_kill_left_gives_way_to_the_whole_one() {
         _ => Reply::text("All of it."),
     });
     let (model, telegram, home) = (model.await.unwrap(), TelegramFake::start().await.unwrap(), Home::new());
-    home.configure(&json!({
-        "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
-        "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
-        "channels": {"telegram": {
-            "enabled": true, "token": TOKEN, "apiBase": telegram.api_base(), "allowFrom": ["7"],
-            "reactEmoji": "", "aliveNoticeS": 3600,
-        }},
-    }));
+    configure(&home, &model, &telegram, &json!({"reactEmoji": "", "aliveNoticeS": 3600}));
     telegram.push(Incoming::private(&Person::new(7, "Ann", "ann_x"), "tell me all"));
     let note = home.path().join("channels/telegram/drafts");
     for life in 0..2 {
