@@ -38,6 +38,10 @@ REFRESH_TOKEN = "refresh-token-of-mail.test"
 CLIENT_ID = "client-of-mail.test"
 BOT = "bot@mail.test"
 HOST = "localhost"
+# How long a server may take to start on a machine that is busy, in seconds.
+PATIENCE = 60
+# Sockets that keep ports for the servers.
+RESERVED = []
 
 CONFIG = """
 protocols = imap lmtp
@@ -109,13 +113,21 @@ active_value = true
 
 
 def free_ports(count):
-    """Ports that nobody has now."""
+    """Ports that the system gives to nobody else.
+
+    They stay bound as long as this runs, which does not keep our own servers from listening there: Linux
+    allows that to sockets that all say so, if one of them only listens. Elsewhere they are free until then.
+    """
     sockets = [socket.socket() for _ in range(count)]
     for each in sockets:
+        each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         each.bind(("127.0.0.1", 0))
     ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
+    if sys.platform == "linux":
+        RESERVED.extend(sockets)
+    else:
+        for each in sockets:
+            each.close()
     return ports
 
 
@@ -167,7 +179,7 @@ class Dovecot:
         self.process = subprocess.Popen(["dovecot", "-F", "-c", config], stderr=subprocess.PIPE, text=True)
 
     def wait(self):
-        give_up = time.monotonic() + 30
+        give_up = time.monotonic() + PATIENCE
         for port in (self.imap, self.imaps, self.lmtp):
             while not _listens(port):
                 if self.process.poll() is not None:
@@ -178,7 +190,7 @@ class Dovecot:
 
     def stop(self):
         self.process.terminate()
-        self.process.wait(timeout=20)
+        self.process.wait(timeout=PATIENCE)
 
 
 def _group(gid):
@@ -298,6 +310,7 @@ def smtp_server(lmtp, provider, context, implicit):
         "auth_required": True,
         "auth_require_tls": not implicit,
         "data_size_limit": 1_000_000,
+        "ready_timeout": PATIENCE,
     }
     if implicit:
         options["ssl_context"] = context
