@@ -10,14 +10,20 @@ use nanobot_watch::{FileChanges, FileWatch};
 /// Nothing is looked at by itself here: what is told comes from the system.
 const NEVER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Waits until the file has this content, looking at it only when told to.
-async fn becomes(changes: &mut FileChanges, file: &Path, content: &str) {
+/// Waits until something is told after which the state is this. Whoever is not told does not look.
+async fn told(changes: &mut FileChanges, is_so: impl Fn() -> bool) {
     let told = async {
-        while fs::read_to_string(file).ok().as_deref() != Some(content) {
+        changes.changed().await;
+        while !is_so() {
             changes.changed().await;
         }
     };
     tokio::time::timeout(Duration::from_secs(60), told).await.expect("nobody told of the change");
+}
+
+/// Waits until the file is told to have this content.
+async fn becomes(changes: &mut FileChanges, file: &Path, content: &str) {
+    told(changes, || fs::read_to_string(file).ok().as_deref() == Some(content)).await;
 }
 
 #[tokio::test]
@@ -50,9 +56,7 @@ async fn folders_come_and_go() {
         fs::write(&file, "changed").unwrap();
         becomes(&mut changes, &file, "changed").await;
         fs::remove_dir_all(home.path().join("data")).unwrap();
-        while file.parent().unwrap().exists() {
-            changes.changed().await;
-        }
+        told(&mut changes, || !home.path().join("data").exists()).await;
     }
     // Another folder in its place.
     fs::create_dir_all(home.path().join("new/cron")).unwrap();

@@ -12,7 +12,7 @@ use crate::WAIT_LIMIT;
 use crate::notes::NoteBook;
 
 /// How long a channel may take to stop on a busy machine: less than any poll that it could wait for.
-const STOP_WITHIN: Duration = Duration::from_secs(15);
+const STOP_WITHIN: Duration = Duration::from_secs(40);
 
 /// A run of a channel.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl ChannelRun {
     /// Tells the channel to stop, and waits until it did.
     ///
     /// # Errors
-    /// It took longer than 15 s, panicked, or ended with an error.
+    /// It took longer than 40 s, panicked, or ended with an error.
     pub async fn stop(self) -> anyhow::Result<()> {
         self.cancel.cancel();
         let ended = tokio::time::timeout(STOP_WITHIN, self.run).await.context("the channel does not stop")?;
