@@ -201,6 +201,8 @@ impl Channel for RecordingChannel {
             record.runs += 1;
         });
         let outcome = tokio::select! {
+            // A crash that nobody would hear of any more is left to the next run.
+            biased;
             () = cancel.cancelled() => Ok(()),
             error = self.crashed() => Err(error),
         };
