@@ -124,7 +124,7 @@ fn world_for(row: &Row) -> World {
     match row.outcome() {
         // One try is enough to see that a line of 10 MB is refused.
         "error_bounded" => world.policy.pauses.clear(),
-        "timeout_then_retry" => world.policy.idle = Duration::from_secs(2),
+        "timeout_then_retry" => world.policy.idle = Duration::from_secs(5),
         _ => {}
     }
     world

@@ -291,7 +291,7 @@ async fn a_server_that_says_it_is_alive_is_waited_for() {
     let mut steps = Vec::new();
     // Together longer than the silence that is borne, each much shorter.
     for _ in 0..8 {
-        steps.extend([Step::text(": still here\n\n"), Step::Wait(Duration::from_millis(300))]);
+        steps.extend([Step::text(": still here\n\n"), Step::Wait(Duration::from_millis(700))]);
     }
     steps.push(Step::text(
         "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"ok\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",

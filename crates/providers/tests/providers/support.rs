@@ -31,7 +31,7 @@ pub(crate) fn quick() -> RetryPolicy {
 
 /// The same for servers that fall silent. What does answer has this long for it, on a busy machine too.
 pub(crate) fn impatient() -> RetryPolicy {
-    RetryPolicy { idle: Duration::from_secs(2), ..quick() }
+    RetryPolicy { idle: Duration::from_secs(5), ..quick() }
 }
 
 pub(crate) fn settings(base: &str) -> ProviderSettings {
