@@ -138,9 +138,14 @@ impl Node {
     /// `null` and `""`, which count as not being there.
     pub(crate) fn is_blank(&self) -> bool {
         match self {
-            Self::Scalar { value, .. } => value.is_null() || value.as_str() == Some(""),
+            Self::Scalar { value, .. } => value.is_null() || self.is_empty_text(),
             Self::List(_) | Self::Object(_) => false,
         }
+    }
+
+    /// `""`, which is a value for a few keys.
+    pub(crate) fn is_empty_text(&self) -> bool {
+        matches!(self, Self::Scalar { value, .. } if value.as_str() == Some(""))
     }
 
     /// The value with canonical names, blanks included.

@@ -147,7 +147,8 @@ pub(crate) struct Values {
     pub(crate) blanks: BTreeMap<KeyPath, Place>,
 }
 
-/// The document as plain values without its blanks; people's data keeps them.
+/// The document as plain values without its blanks; people's data keeps them, and so does a key for
+/// which an empty text is a value.
 pub(crate) fn values(node: &Node, shape: &Shape) -> Values {
     let mut values = Values::default();
     values.tree = values.object(node, Some(shape), &KeyPath::default());
@@ -160,12 +161,13 @@ impl Values {
         let mut tree = Map::new();
         for member in node.members() {
             let key = path.child(&member.name);
-            if member.value.is_blank() && !is_data {
+            let below = if is_data { shape } else { shape.and_then(|shape| shape.child(&member.name)) };
+            let says_none = below.is_some_and(Shape::empty_is_a_value) && member.value.is_empty_text();
+            if member.value.is_blank() && !is_data && !says_none {
                 self.blanks.insert(key, member.place);
                 continue;
             }
             self.places.insert(key.clone(), member.place);
-            let below = if is_data { shape } else { shape.and_then(|shape| shape.child(&member.name)) };
             let value = match &member.value {
                 object @ Node::Object(_) => Value::Object(self.object(object, below, &key)),
                 other => other.to_value(),

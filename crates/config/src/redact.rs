@@ -3,7 +3,9 @@
 //! A value is hidden for the name of its key, for sitting among headers or a child's
 //! environment, or for what it looks like (a password in a URL, an argument after `--token`).
 //! Numbers and flags are always shown: `maxTokens` is not a secret. A lone `${VARIABLE}` is shown;
-//! the name of a variable says where to look and gives nothing away.
+//! the name of a variable says where to look and gives nothing away, and so do the address from
+//! which tokens come (`oauthTokenUrl`) and the file that they are in. What people call their channels
+//! and providers decides nothing: `channels.monkey` is no key.
 
 use nanobot_redact::{HIDDEN, KEY_PREFIXES};
 use serde_json::Value;
@@ -14,19 +16,36 @@ use crate::reference::is_sole_reference;
 /// Maps whose values are hidden whatever their keys are.
 const SECRET_MAPS: &[&str] = &["env", "headers", "extraheaders", "extraquery", "extrabody"];
 
+/// Names that end so say where something is, or which variable holds it.
+const WHERE: &[&str] = &["url", "uri", "endpoint", "path", "file", "envkey", "envkeys"];
+
 /// Stricter than for texts: a list of tokens holds tokens, and numbers of them are shown anyway.
 fn is_secret_name(name: &str) -> bool {
     let flat = flat(name);
-    flat.contains("token")
-        || ["key", "keys"].iter().any(|end| flat.ends_with(end))
-        || nanobot_redact::is_secret_name(&flat)
+    let ends = |ends: &[&str]| ends.iter().any(|end| flat.ends_with(end));
+    !ends(WHERE) && (flat.contains("token") || ends(&["key", "keys"]) || nanobot_redact::is_secret_name(&flat))
 }
 
 /// Whether what is at this path is hidden for its keys.
 pub(crate) fn is_secret(path: &[String]) -> bool {
-    let is_named = path.iter().any(|part| is_secret_name(part));
+    let path: Vec<&str> = path.iter().map(String::as_str).collect();
+    let path = below_chosen_names(&path);
     let above = path.split_last().map_or(&[][..], |(_, above)| above);
-    is_named || above.iter().any(|part| SECRET_MAPS.contains(&flat(part).as_str()))
+    path.iter().any(|part| is_secret_name(part)) || above.iter().any(|part| SECRET_MAPS.contains(&flat(part).as_str()))
+}
+
+/// The path below the name that somebody chose for a channel, a provider and the like.
+fn below_chosen_names<'a>(path: &'a [&'a str]) -> &'a [&'a str] {
+    match path {
+        ["channels", _, "groups", _, below @ ..]
+        | ["channels" | "providers" | "modelPresets", _, below @ ..]
+        | ["tools", "mcpServers", _, below @ ..]
+            if !below.is_empty() =>
+        {
+            below
+        }
+        _ => path,
+    }
 }
 
 /// The value with every secret replaced by [`HIDDEN`]; `path` is where it stands.
@@ -70,7 +89,12 @@ fn redacted_text(path: &[String], text: &str) -> String {
     if is_secret(path) || looks_secret {
         return hide(text);
     }
-    redacted_url(text)
+    // The scheme of a proxy may be left out, and then it looks like no URL.
+    let is_proxy = path.last().is_some_and(|name| flat(name) == "proxy") && !text.contains("://");
+    match text.rsplit_once('@') {
+        Some((_, host)) if is_proxy => format!("{HIDDEN}@{host}"),
+        _ => redacted_url(text),
+    }
 }
 
 /// `--api-key=abc` without its value.
@@ -142,5 +166,47 @@ mod tests {
                 "home": "https://example.org/path"
             })
         );
+    }
+
+    #[test]
+    fn a_name_says_whether_its_value_is_a_secret() {
+        let hidden = [
+            "channels.telegram.token",
+            "channels.monkey.token",
+            "channels.email.oauthRefreshToken",
+            "channels.discord.proxyPassword",
+            "channels.botToken",
+            "providers.tokenhub.apiKey",
+            "providers.custom.extraHeaders.Accept",
+            "tools.mcpServers.monkey.env.DEBUG",
+            "tools.web.search.apiKey",
+            "api_keys",
+            "private-key",
+        ];
+        let shown = [
+            "channels.email.oauthTokenUrl",
+            "channels.monkey.kind",
+            "channels.slack.groups.C0MONKEY.policy",
+            "providers.tokenhub.apiBase",
+            "modelPresets.monkey.model",
+            "tools.mcpServers.tokens.command",
+            "tools.exec.allowedEnvKeys",
+            "channels.websocket.tokenIssuePath",
+            "channels.websocket.sslKeyfile",
+            "oauth_token_url",
+            "secretFile",
+            "channels.telegram.groups",
+        ];
+        let table = hidden.map(|key| (key, true)).into_iter().chain(shown.map(|key| (key, false)));
+        for (key, is_hidden) in table {
+            let path: Vec<String> = key.split('.').map(str::to_owned).collect();
+            assert_eq!(is_secret(&path), is_hidden, "{key}");
+        }
+    }
+
+    #[test]
+    fn the_password_of_a_proxy_is_hidden_without_a_scheme_too() {
+        let value = json!({"proxy": "me:w@rd@proxy:80", "address": "me@proxy"});
+        assert_eq!(redacted(&[], &value), json!({"proxy": "***@proxy:80", "address": "me@proxy"}));
     }
 }

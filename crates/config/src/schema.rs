@@ -115,6 +115,16 @@ impl Schema {
         self
     }
 
+    /// Declares that an empty text at this key, which must be registered, says something and does
+    /// not count as absent when it is written in the file: `tools.web.proxy`, `channels.*.proxy`.
+    /// Where a kind of entries has no such key, nothing changes.
+    #[must_use]
+    pub fn empty_counts(mut self, path: &str) -> Self {
+        let parts: Vec<&str> = path.split('.').collect();
+        self.root.let_empty_count(&parts);
+        self
+    }
+
     /// Declares a key that is accepted and kept but not read; a registered section wins.
     #[must_use]
     pub fn not_read(mut self, path: &str) -> Self {
@@ -146,6 +156,8 @@ pub(crate) struct Shape {
     entries: Option<Box<Entries>>,
     verbatim: bool,
     later: bool,
+    /// Whether an empty text is a value.
+    empty_counts: bool,
     /// Whether its name is somebody's own word, to be matched exactly.
     is_entry: bool,
 }
@@ -205,6 +217,23 @@ impl Shape {
         shape
     }
 
+    fn let_empty_count(&mut self, parts: &[&str]) {
+        match parts.split_first() {
+            None => self.empty_counts = true,
+            Some((part, rest)) if *part == ANY => {
+                let Entries { template, kinds, .. } = self.entries();
+                for shape in kinds.values_mut().chain([template]) {
+                    shape.let_empty_count(rest);
+                }
+            }
+            Some((part, rest)) => {
+                if let Some(child) = self.children.get_mut(*part) {
+                    child.let_empty_count(rest);
+                }
+            }
+        }
+    }
+
     fn merge(&mut self, other: Self) {
         for (name, child) in other.children {
             self.children.entry(name).or_insert_with(|| Self { later: child.later, ..Self::default() }).merge(child);
@@ -216,6 +245,7 @@ impl Shape {
             self.entries = other.entries;
         }
         self.verbatim |= other.verbatim;
+        self.empty_counts |= other.empty_counts;
         self.later &= other.later;
     }
 
@@ -237,6 +267,11 @@ impl Shape {
 
     pub(crate) fn leaf_default(&self) -> Option<&Value> {
         self.default.as_ref()
+    }
+
+    /// Whether an empty text here is a value.
+    pub(crate) fn empty_is_a_value(&self) -> bool {
+        self.empty_counts
     }
 
     /// Whether what is below is people's data.

@@ -51,6 +51,27 @@ fn blank_counts_as_absent_in_every_layer() {
 }
 
 #[test]
+fn an_empty_text_in_the_file_is_a_value_where_the_section_says_so() {
+    let own = json!({"enabled": false, "proxy": null, "name": null});
+    let schema = schema().section("tools.web", &json!({"proxy": null})).unwrap();
+    let schema = schema.variants("channels", "kind", [("slack", own)]).unwrap();
+    let schema = schema.empty_counts("tools.web.proxy").empty_counts("channels.*.proxy");
+    let home = Home::with(
+        r#"{"tools": {"web": {"proxy": ""}}, "channels": {"slack": {"proxy": "", "name": ""},
+            "two": {"kind": "slack", "proxy": null}, "telegram": {"proxy": ""}}}"#,
+    );
+    let config = home.load_with(schema.clone()).unwrap();
+    let channel = |name: &str| config.raw(&format!("channels.{name}")).unwrap().unwrap();
+    assert_eq!(channel("slack"), json!({"enabled": false, "proxy": "", "name": null}));
+    assert_eq!(channel("two"), json!({"enabled": false, "proxy": null, "name": null, "kind": "slack"}));
+    assert_eq!(channel("telegram").get("proxy"), None, "it has no such key");
+    assert_eq!(config.explain("tools.web.proxy").unwrap()[0].value, Some(json!("")));
+    let blank = Home::with(r#"{"tools": {"web": {"proxy": null}}}"#).variable("NANOBOT_TOOLS__WEB__PROXY", "");
+    let config = blank.load_with(schema).unwrap();
+    assert_eq!(config.explain("tools.web.proxy").unwrap()[0].value, Some(json!(null)));
+}
+
+#[test]
 fn text_without_a_type_becomes_what_the_section_wants() {
     let home = Home::with(r#"{"gateway": {"port": "${PORT}"}, "agents": {"defaults": {"temperature": "${WARM}"}}}"#)
         .variable("PORT", "8080")
