@@ -216,13 +216,25 @@ impl MailFake {
         self.state.wait_for(&what, |state| state.has_flag(uid, flag).then_some(())).await
     }
 
+    /// Waits until `probe` finds what it looks for among the mails that were sent.
+    ///
+    /// # Errors
+    /// [`TestkitError::TimedOut`] naming `what`.
+    pub async fn wait_for<R>(
+        &self,
+        what: &str,
+        mut probe: impl FnMut(&[SentMail]) -> Option<R>,
+    ) -> Result<R, TestkitError> {
+        self.state.wait_for(what, |state| probe(&state.sent)).await
+    }
+
     /// Waits until so many mails were sent, and returns all of them.
     ///
     /// # Errors
     /// [`TestkitError::TimedOut`].
     pub async fn wait_for_sent(&self, count: usize) -> Result<Vec<SentMail>, TestkitError> {
         let what = format!("{count} mails to be sent");
-        self.state.wait_for(&what, |state| (state.sent.len() >= count).then(|| state.sent.clone())).await
+        self.wait_for(&what, |sent| (sent.len() >= count).then(|| sent.to_vec())).await
     }
 
     /// Waits until so many commands of a name have come.
@@ -303,9 +315,24 @@ async fn line(reader: &mut (impl AsyncBufRead + Unpin)) -> std::io::Result<Optio
 
 /// The same; what was read when it is not awaited to its end stays in `begun`, for the next call.
 async fn line_into(reader: &mut (impl AsyncBufRead + Unpin), begun: &mut Vec<u8>) -> std::io::Result<Option<String>> {
-    if reader.read_until(b'\n', begun).await? == 0 && begun.is_empty() {
+    reader.read_until(b'\n', begun).await?;
+    let line = std::mem::take(begun);
+    // A line without an end is nobody's command: who began it was killed or has given up.
+    if !line.ends_with(b"\n") {
         return Ok(None);
     }
-    let line = std::mem::take(begun);
     Ok(Some(String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']).to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_line_that_was_cut_is_no_line() {
+        let mut reader = &b"a1 NOOP\r\na2"[..];
+        assert_eq!(line(&mut reader).await.unwrap().as_deref(), Some("a1 NOOP"));
+        assert_eq!(line(&mut reader).await.unwrap(), None);
+        assert_eq!(line(&mut reader).await.unwrap(), None);
+    }
 }

@@ -2,47 +2,31 @@
 
 use std::sync::Arc;
 
-use anyhow::Context as _;
-use nanobot_channel::{Channel, SenderId, async_trait};
+use nanobot_channel::{Channel, SenderId, Value, async_trait};
+use nanobot_testkit::MailFake;
 use nanobot_testkit::conformance::{
-    self, Arranged, ChannelHarness, Credentials, Gap, IncomingFiles, Oddities, OutgoingFiles, Pairing, Pulse,
-    Redelivery, Rivals, SampleFile, SendFault, SendFaults, Transport,
+    self, Ability, ChannelHarness, Chat, Event, Said, SampleFile, Seen, SendFault, Wanted, Who,
 };
 use nanobot_testkit::mail::{MailFault, PASSWORD, SentMail};
-use nanobot_testkit::{MailFake, abilities};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::{ANN, MALLORY, channel, mail, note, shown};
 
 struct Harness {
     fake: MailFake,
-    channel: Arc<dyn Channel>,
     mails: u32,
-    last: u32,
-    said: String,
+    /// The number of the last mail that arrived, and what it is.
+    last: (u32, String),
 }
 
 impl Harness {
-    async fn open() -> anyhow::Result<Self> {
-        let fake = MailFake::start().await?;
-        let channel = channel(&fake, &keys());
-        Ok(Self { fake, channel, mails: 0, last: 0, said: String::new() })
+    fn push(&mut self, mail: String) {
+        self.last = (self.fake.push(mail.clone()), mail);
     }
+}
 
-    fn fresh_id(&mut self) -> String {
-        self.mails += 1;
-        format!("{}@friend.test", self.mails)
-    }
-
-    /// The friend's mail, noted for when it has to come again.
-    fn say(&mut self, mail: String) {
-        self.last = self.fake.push(mail.clone());
-        self.said = mail;
-    }
-
-    fn sent_to(&self, person: &str) -> Vec<SentMail> {
-        self.fake.sent().into_iter().filter(|mail| mail.to == [person]).collect()
-    }
+fn address(chat: Chat) -> &'static str {
+    if chat == Chat::Stranger { MALLORY } else { ANN }
 }
 
 fn keys() -> Value {
@@ -68,187 +52,94 @@ fn with_file(from: &str, id: &str, file: &SampleFile, text: &str) -> String {
     )
 }
 
+/// What goes wrong, and with which command.
+fn fault(fault: SendFault) -> (&'static str, MailFault) {
+    let answer = |text: &str| MailFault::Answer(text.to_owned());
+    match fault {
+        SendFault::RateLimited | SendFault::Broken => ("MAIL", answer("451 4.3.0 local error in processing")),
+        SendFault::CutAfterEffect => ("CONTENT", MailFault::CutAfterEffect),
+        SendFault::Refused => ("CONTENT", answer("554 5.7.1 this looks like spam")),
+        SendFault::ChatGone => ("RCPT", answer("550 5.1.1 no such mailbox")),
+        SendFault::TooLarge => ("CONTENT", answer("552 5.3.4 the message is too big")),
+        SendFault::Unauthorized => ("AUTH", answer("535 5.7.8 authentication failed")),
+    }
+}
+
 #[async_trait]
 impl ChannelHarness for Harness {
-    fn channel(&self) -> Arc<dyn Channel> {
-        Arc::clone(&self.channel)
-    }
-
     fn friend(&self) -> SenderId {
         ANN.into()
-    }
-
-    async fn friend_says(&mut self, text: &str) -> anyhow::Result<()> {
-        let id = self.fresh_id();
-        self.say(note(ANN, &id, text));
-        Ok(())
-    }
-
-    async fn stranger_says(&mut self, text: &str) -> anyhow::Result<()> {
-        let id = self.fresh_id();
-        self.fake.push(note(MALLORY, &id, text));
-        Ok(())
-    }
-
-    async fn stranger_noticed(&mut self) -> anyhow::Result<Vec<String>> {
-        Ok(self.sent_to(MALLORY).into_iter().map(|mail| mail.raw).collect())
-    }
-
-    async fn offer_again(&mut self) -> anyhow::Result<()> {
-        Ok(())
-    }
-
-    async fn is_acknowledged(&mut self) -> anyhow::Result<bool> {
-        Ok(self.fake.has_flag(self.last, r"\Seen"))
-    }
-
-    async fn acknowledged(&mut self) -> anyhow::Result<()> {
-        Ok(self.fake.wait_for_flag(self.last, r"\Seen").await?)
-    }
-
-    async fn friend_was_shown(&mut self, count: usize) -> anyhow::Result<Vec<String>> {
-        self.fake.wait_for_sent(count).await?;
-        Ok(self.sent_to(ANN).iter().map(|mail| shown(&mail.raw).text).collect())
     }
 
     fn secrets(&self) -> Vec<String> {
         vec![PASSWORD.to_owned()]
     }
 
-    abilities! {
-        redelivery,
-        rooms: "a mail is answered to its sender alone, whoever else got it",
-        pairing,
-        incoming_files,
-        outgoing_files,
-        send_faults,
-        transport,
-        pulse,
-        draft_view: "a mail that was sent does not change",
-        oddities,
-        credentials,
-        rivals,
-    }
-}
-
-#[async_trait]
-impl Redelivery for Harness {
-    async fn reopen(&mut self) -> anyhow::Result<Arc<dyn Channel>> {
+    fn connect(&mut self) -> anyhow::Result<Arc<dyn Channel>> {
         Ok(channel(&self.fake, &keys()))
     }
 
-    async fn repeat(&mut self) -> anyhow::Result<()> {
-        self.say(self.said.clone());
+    async fn say(&mut self, said: Said<'_>) -> anyhow::Result<()> {
+        self.mails += 1;
+        let (from, id) = (if said.by == Who::Friend { ANN } else { MALLORY }, format!("{}@friend.test", self.mails));
+        self.push(match said.file {
+            None => note(from, &id, said.text),
+            Some(file) => with_file(from, &id, file, said.text),
+        });
         Ok(())
     }
 
-    async fn friend_says_reversed(&mut self, earlier: &str, later: &str) -> anyhow::Result<()> {
-        self.say(note(ANN, "later@friend.test", later));
-        self.say(note(ANN, "earlier@friend.test", earlier));
-        Ok(())
-    }
-}
-
-#[async_trait]
-impl Pairing for Harness {
-    async fn stranger_was_told(&mut self) -> anyhow::Result<Vec<String>> {
-        self.fake.wait_for_sent(1).await?;
-        Ok(self.sent_to(MALLORY).iter().map(|mail| shown(&mail.raw).text).collect())
-    }
-}
-
-#[async_trait]
-impl IncomingFiles for Harness {
-    async fn friend_sends(&mut self, file: &SampleFile, text: &str) -> anyhow::Result<()> {
-        let id = self.fresh_id();
-        self.say(with_file(ANN, &id, file, text));
-        Ok(())
+    fn is_acknowledged(&self) -> bool {
+        self.fake.has_flag(self.last.0, r"\Seen")
     }
 
-    async fn stranger_sends(&mut self, file: &SampleFile, text: &str) -> anyhow::Result<()> {
-        let id = self.fresh_id();
-        self.fake.push(with_file(MALLORY, &id, file, text));
-        Ok(())
+    async fn acknowledged(&mut self) -> anyhow::Result<()> {
+        Ok(self.fake.wait_for_flag(self.last.0, r"\Seen").await?)
     }
 
-    async fn downloads(&mut self) -> anyhow::Result<usize> {
-        Ok(0)
-    }
-
-    async fn break_next_download(&mut self) -> anyhow::Result<Arranged> {
-        Ok(Arranged::Impossible("files come within their mail"))
-    }
-}
-
-#[async_trait]
-impl OutgoingFiles for Harness {
-    async fn friend_got_files(&mut self, count: usize) -> anyhow::Result<Vec<SampleFile>> {
-        self.fake.wait_for_sent(1).await?;
-        let files = self.sent_to(ANN).into_iter().flat_map(|mail| shown(&mail.raw).files);
-        let files: Vec<_> = files.map(|(name, mime, bytes)| SampleFile { name, mime, bytes }).collect();
-        (files.len() >= count).then_some(files).context("files are missing")
-    }
-
-    fn largest_file(&self) -> u64 {
-        18_000_000
-    }
-}
-
-#[async_trait]
-impl SendFaults for Harness {
-    async fn next_send(&mut self, fault: SendFault) -> anyhow::Result<Arranged> {
-        let answer = |text: &str| MailFault::Answer(text.to_owned());
-        let (command, fault) = match fault {
-            SendFault::RateLimited(_) => return Ok(Arranged::Impossible("no answer of SMTP names a pause")),
-            SendFault::Broken => ("MAIL", answer("451 4.3.0 local error in processing")),
-            SendFault::CutAfterEffect => ("CONTENT", MailFault::CutAfterEffect),
-            SendFault::Refused => ("CONTENT", answer("554 5.7.1 this looks like spam")),
-            SendFault::ChatGone => ("RCPT", answer("550 5.1.1 no such mailbox")),
-            SendFault::TooLarge => ("CONTENT", answer("552 5.3.4 the message is too big")),
-            SendFault::Unauthorized => ("AUTH", answer("535 5.7.8 authentication failed")),
+    async fn see(&mut self, chat: Chat, wanted: &Wanted<'_>) -> anyhow::Result<Vec<Seen>> {
+        let seen = |mail: &SentMail| {
+            let mail = shown(&mail.raw);
+            Seen::new(mail.text).with_files(mail.files.into_iter().map(|(name, _, bytes)| (name, bytes)))
         };
-        self.fake.fail_next(command, fault);
-        Ok(Arranged::Done)
+        let is_theirs = |mail: &&SentMail| mail.to == [address(chat)];
+        let probe = |sent: &[SentMail]| wanted.among(sent.iter().filter(is_theirs).map(seen));
+        Ok(self.fake.wait_for("what people see", probe).await?)
     }
-}
 
-#[async_trait]
-impl Transport for Harness {
-    async fn cut(&mut self) -> anyhow::Result<()> {
-        self.fake.cut();
+    fn noticed(&self, chat: Chat) -> Vec<String> {
+        let mails = self.fake.sent().into_iter().filter(|mail| mail.to == [address(chat)]);
+        mails.map(|mail| mail.raw).collect()
+    }
+
+    fn largest_file(&self) -> Option<u64> {
+        Some(18_000_000)
+    }
+
+    async fn arrange(&mut self, event: Event) -> anyhow::Result<()> {
+        match event {
+            Event::OfferedAgain | Event::BrokenDownload => {}
+            Event::Repeated => self.push(self.last.1.clone()),
+            Event::FailedSend(how) => {
+                let (command, fault) = fault(how);
+                self.fake.fail_next(command, fault);
+            }
+            Event::Cut => self.fake.cut(),
+            Event::Down => self.fake.go_down().await?,
+            Event::Up => self.fake.come_back().await?,
+            Event::Beat => self.fake.nudge(),
+            Event::Stalled => self.fake.stall(true),
+            Event::Recovered => self.fake.stall(false),
+            Event::Revoked => {
+                self.fake.change_password("another one");
+                // A connection that is open stays open.
+                self.fake.cut();
+            }
+            Event::Restored => self.fake.change_password(PASSWORD),
+        }
         Ok(())
     }
 
-    async fn go_down(&mut self) -> anyhow::Result<Arranged> {
-        self.fake.go_down().await?;
-        Ok(Arranged::Done)
-    }
-
-    async fn come_back(&mut self) -> anyhow::Result<()> {
-        Ok(self.fake.come_back().await?)
-    }
-}
-
-#[async_trait]
-impl Pulse for Harness {
-    async fn beat(&mut self) -> anyhow::Result<()> {
-        self.fake.nudge();
-        Ok(())
-    }
-
-    async fn stall(&mut self) -> anyhow::Result<()> {
-        self.fake.stall(true);
-        Ok(())
-    }
-
-    async fn recover(&mut self) -> anyhow::Result<()> {
-        self.fake.stall(false);
-        Ok(())
-    }
-}
-
-#[async_trait]
-impl Oddities for Harness {
     async fn send_oddities(&mut self) -> anyhow::Result<usize> {
         let odd = [
             String::new(),
@@ -270,41 +161,15 @@ impl Oddities for Harness {
     }
 }
 
-#[async_trait]
-impl Credentials for Harness {
-    async fn revoke(&mut self) -> anyhow::Result<()> {
-        self.fake.change_password("another one");
-        // A connection that is open stays open.
-        self.fake.cut();
-        Ok(())
-    }
-
-    async fn restore(&mut self) -> anyhow::Result<()> {
-        self.fake.change_password(PASSWORD);
-        Ok(())
-    }
-}
-
-#[async_trait]
-impl Rivals for Harness {
-    async fn rival(&mut self) -> anyhow::Result<Arc<dyn Channel>> {
-        Ok(channel(&self.fake, &keys()))
-    }
-
-    fn tells(&self) -> Arranged {
-        Arranged::Impossible("any number of programs may look into a mailbox, and none hears of the others")
-    }
-}
-
 #[tokio::test]
 async fn the_channel_keeps_the_contract() {
-    let gaps = conformance::channel(Harness::open).await.unwrap();
-    let gap = |ability, reason| Gap { ability, reason };
-    let expected = [
-        gap("rooms", "a mail is answered to its sender alone, whoever else got it"),
-        gap("draft view", "a mail that was sent does not change"),
-        gap("rivals: told", "any number of programs may look into a mailbox, and none hears of the others"),
-        gap("send faults: rate limited", "no answer of SMTP names a pause"),
+    let open = async || Ok(Harness { fake: MailFake::start().await?, mails: 0, last: (0, String::new()) });
+    let missing = [
+        (Ability::Rooms, "a mail is answered to its sender alone, whoever else got it"),
+        (Ability::BrokenDownloads, "files come within their mail"),
+        (Ability::DraftView, "a mail that was sent does not change"),
+        (Ability::NewsOfRivals, "any number of programs may look into a mailbox, and none hears of the others"),
+        (Ability::SendFault(SendFault::RateLimited), "no answer of SMTP names a pause"),
     ];
-    assert_eq!(gaps, expected);
+    conformance::channel(open, &missing).await.unwrap();
 }

@@ -7,13 +7,11 @@ mod protocol;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use nanobot_channel::{Channel, ChannelName, SenderId, Value, async_trait};
 use nanobot_channel_websocket::{Token, WebSocketChannel, WebSocketConfig};
-use nanobot_testkit::conformance::{
-    self, Arranged, ChannelHarness, DraftView, Oddities, Pairing, Redelivery, Transport,
-};
-use nanobot_testkit::{TestkitError, WAIT_LIMIT, WebSocketClient, abilities};
+use nanobot_testkit::conformance::{self, Ability, ChannelHarness, Chat, Event, Said, Seen, Wanted, Who};
+use nanobot_testkit::{TestkitError, WAIT_LIMIT, WebSocketClient};
 use serde_json::json;
 
 const TOKEN: &str = "a-long-random-token";
@@ -49,14 +47,14 @@ struct Harness {
     acknowledged: Vec<Value>,
     shown: Vec<(Value, String)>,
     draft: String,
-    told: Vec<String>,
+    told: Vec<Seen>,
     noticed: Vec<String>,
 }
 
 impl Harness {
-    fn at(channel: Arc<WebSocketChannel>) -> Self {
+    fn new() -> Self {
         Self {
-            channel,
+            channel: channel(with_token()),
             friend: None,
             said: 0,
             last: Value::Null,
@@ -98,28 +96,9 @@ impl Harness {
         Ok(event)
     }
 
-    async fn say(&mut self, text: &str) -> anyhow::Result<()> {
-        self.said += 1;
-        self.last = json!({ "content": text, "id": format!("m-{}", self.said) });
+    async fn send_last(&mut self) -> anyhow::Result<()> {
         let frame = self.last.clone();
-        self.friend().await?.send(&frame).await?;
-        self.unacknowledged.push(frame);
-        Ok(())
-    }
-}
-
-#[async_trait]
-impl ChannelHarness for Harness {
-    fn channel(&self) -> Arc<dyn Channel> {
-        Arc::clone(&self.channel) as Arc<dyn Channel>
-    }
-
-    fn friend(&self) -> SenderId {
-        "friend".into()
-    }
-
-    async fn friend_says(&mut self, text: &str) -> anyhow::Result<()> {
-        self.say(text).await
+        Ok(self.friend().await?.send(&frame).await?)
     }
 
     async fn stranger_says(&mut self, text: &str) -> anyhow::Result<()> {
@@ -129,130 +108,94 @@ impl ChannelHarness for Harness {
         let first = stranger.receive().await?;
         sent.ok();
         match first["event"].as_str() {
-            Some("error") => self.told.push(first["detail"].as_str().unwrap().to_owned()),
+            Some("error") => self.told.push(Seen::new(first["detail"].as_str().unwrap())),
             Some("ready") => {}
             _ => self.noticed.push(first.to_string()),
         }
         Ok(())
     }
 
-    async fn stranger_noticed(&mut self) -> anyhow::Result<Vec<String>> {
-        Ok(self.noticed.clone())
+    /// What the friend sees now.
+    fn seen(&self) -> Vec<Seen> {
+        let draft = Some(Seen { is_draft: true, ..Seen::new(&self.draft) }).filter(|draft| !draft.text.is_empty());
+        self.shown.iter().map(|(_, text)| Seen::new(text)).chain(draft).collect()
     }
+}
 
-    async fn offer_again(&mut self) -> anyhow::Result<()> {
-        if self.friend.is_some() {
-            while self.next().await?["event"] != "error" {}
-            let last = self.last.clone();
-            self.friend().await?.send(&last).await?;
-        } else {
-            self.friend().await?;
-        }
-        Ok(())
-    }
-
-    async fn is_acknowledged(&mut self) -> anyhow::Result<bool> {
-        Ok(self.acknowledged.contains(&self.last["id"]))
-    }
-
-    async fn acknowledged(&mut self) -> anyhow::Result<()> {
-        while !self.is_acknowledged().await? {
-            self.next().await?;
-        }
-        Ok(())
-    }
-
-    async fn friend_was_shown(&mut self, count: usize) -> anyhow::Result<Vec<String>> {
-        while self.shown.len() < count {
-            self.next().await?;
-        }
-        Ok(self.shown.iter().map(|(_, text)| text.clone()).collect())
+#[async_trait]
+impl ChannelHarness for Harness {
+    fn friend(&self) -> SenderId {
+        "friend".into()
     }
 
     fn secrets(&self) -> Vec<String> {
         vec![TOKEN.to_owned()]
     }
 
-    abilities! {
-        redelivery,
-        rooms: "every chat counts as one person's",
-        pairing,
-        incoming_files: "clients send text only",
-        outgoing_files: "clients get the names of files only",
-        send_faults: "clients do not answer, so they cannot refuse",
-        transport,
-        pulse: "the channel is the server; no client at all is no stall",
-        draft_view,
-        oddities,
-        credentials: "clients bring the credentials, and the channel checks them",
-        rivals: "the channel is the server; a second one cannot listen at the same address",
-    }
-}
-
-#[async_trait]
-impl Redelivery for Harness {
-    async fn reopen(&mut self) -> anyhow::Result<Arc<dyn Channel>> {
+    fn connect(&mut self) -> anyhow::Result<Arc<dyn Channel>> {
         self.friend = None;
         self.channel = channel(with_token());
         Ok(Arc::clone(&self.channel) as Arc<dyn Channel>)
     }
 
-    async fn repeat(&mut self) -> anyhow::Result<()> {
-        self.acknowledged.retain(|id| *id != self.last["id"]);
-        let last = self.last.clone();
-        self.friend().await?.send(&last).await?;
+    async fn say(&mut self, said: Said<'_>) -> anyhow::Result<()> {
+        if said.by == Who::Stranger {
+            return self.stranger_says(said.text).await;
+        }
+        self.said += 1;
+        self.last = json!({ "content": said.text, "id": format!("m-{}", self.said) });
+        self.send_last().await?;
+        self.unacknowledged.push(self.last.clone());
         Ok(())
     }
 
-    async fn friend_says_reversed(&mut self, earlier: &str, later: &str) -> anyhow::Result<()> {
-        self.say(later).await?;
-        self.say(earlier).await
-    }
-}
-
-#[async_trait]
-impl Pairing for Harness {
-    async fn stranger_was_told(&mut self) -> anyhow::Result<Vec<String>> {
-        Ok(self.told.clone())
-    }
-}
-
-#[async_trait]
-impl Transport for Harness {
-    async fn cut(&mut self) -> anyhow::Result<()> {
-        // The friend notices at once, and comes back with the next thing to say.
-        self.friend = None;
-        Ok(())
+    fn is_acknowledged(&self) -> bool {
+        self.acknowledged.contains(&self.last["id"])
     }
 
-    async fn go_down(&mut self) -> anyhow::Result<Arranged> {
-        Ok(Arranged::Impossible("the channel is the server"))
-    }
-
-    async fn come_back(&mut self) -> anyhow::Result<()> {
-        Ok(())
-    }
-}
-
-#[async_trait]
-impl DraftView for Harness {
-    async fn friend_sees(&mut self, text: &str) -> anyhow::Result<()> {
-        while self.draft != text {
+    async fn acknowledged(&mut self) -> anyhow::Result<()> {
+        while !self.is_acknowledged() {
             self.next().await?;
         }
         Ok(())
     }
 
-    async fn friend_sees_only(&mut self, texts: &[&str]) -> anyhow::Result<()> {
-        while !self.draft.is_empty() || !self.shown.iter().map(|(_, text)| text).eq(texts) {
+    async fn see(&mut self, chat: Chat, wanted: &Wanted<'_>) -> anyhow::Result<Vec<Seen>> {
+        if chat == Chat::Stranger {
+            return wanted.among(self.told.clone()).context("the stranger hung up");
+        }
+        loop {
+            if let Some(seen) = wanted.among(self.seen()) {
+                return Ok(seen);
+            }
             self.next().await?;
         }
-        Ok(())
     }
-}
 
-#[async_trait]
-impl Oddities for Harness {
+    fn noticed(&self, _chat: Chat) -> Vec<String> {
+        self.noticed.clone()
+    }
+
+    async fn arrange(&mut self, event: Event) -> anyhow::Result<()> {
+        match event {
+            Event::OfferedAgain if self.friend.is_some() => {
+                while self.next().await?["event"] != "error" {}
+                self.send_last().await
+            }
+            Event::OfferedAgain => self.friend().await.map(drop),
+            Event::Repeated => {
+                self.acknowledged.retain(|id| *id != self.last["id"]);
+                self.send_last().await
+            }
+            Event::Cut => {
+                // The friend notices at once, and comes back with the next thing to say.
+                self.friend = None;
+                Ok(())
+            }
+            other => bail!("no client can do this: {other:?}"),
+        }
+    }
+
     async fn send_oddities(&mut self) -> anyhow::Result<usize> {
         let mut sent = 0;
         for odd in [
@@ -278,8 +221,15 @@ impl Oddities for Harness {
 
 #[tokio::test]
 async fn it_keeps_the_promises_of_a_channel() {
-    let open = async || Ok(Harness::at(channel(with_token())));
-    let gaps = conformance::channel(open).await.unwrap();
-    let gaps: Vec<_> = gaps.into_iter().map(|gap| gap.ability).collect();
-    assert_eq!(gaps, ["rooms", "incoming files", "outgoing files", "send faults", "pulse", "credentials", "rivals"]);
+    let missing = [
+        (Ability::Rooms, "every chat counts as one person's"),
+        (Ability::IncomingFiles, "clients send text only"),
+        (Ability::OutgoingFiles, "clients get the names of files only"),
+        (Ability::SendFaults, "clients do not answer, so they cannot refuse"),
+        (Ability::Outages, "the channel is the server"),
+        (Ability::Pulse, "the channel is the server; no client at all is no stall"),
+        (Ability::Credentials, "clients bring the credentials, and the channel checks them"),
+        (Ability::Rivals, "the channel is the server; a second one cannot listen at the same address"),
+    ];
+    conformance::channel(async || Ok(Harness::new()), &missing).await.unwrap();
 }

@@ -12,8 +12,7 @@ mod session;
 
 pub use bus::{WholeBus, bus, bus_durability};
 pub use channel::{
-    Ability, Arranged, ChannelHarness, Credentials, DraftView, Gap, IncomingFiles, Oddities, OutgoingFiles, Pairing,
-    Pulse, Redelivery, Rivals, Rooms, SampleFile, SendFault, SendFaults, Transport, channel,
+    Ability, ChannelHarness, Chat, Event, Place, Said, SampleFile, Seen, SendFault, Wanted, Who, channel,
 };
 pub use memory::memory_store;
 pub use session::session_store;

@@ -3,10 +3,11 @@
 use anyhow::{Context as _, ensure};
 use nanobot_channel::{ChatKind, SenderId};
 
-use super::harness::ChannelHarness;
+use super::Suite;
+use super::harness::{Ability, ChannelHarness, Chat};
+use super::people::People as _;
 use super::running::Running;
 use super::stage::{RoomPolicy, Stage, Strangers};
-use super::{PAIRING, ROOMS, Suite};
 use crate::conformance::same;
 
 /// What strangers are told on purpose.
@@ -15,14 +16,14 @@ const PAIRING_TEXT: &str = "Pairing code: K7QX2M";
 pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>) -> anyhow::Result<()> {
     a_stranger_changes_nothing(suite.open().await?).await.context("a stranger changes nothing")?;
     everybody_may_be_let_in(suite.open().await?).await.context("everybody may be let in")?;
-    if suite.has(PAIRING) {
+    if suite.has(Ability::Pairing) {
         a_stranger_is_asked(suite.open().await?).await.context("a stranger reads how to be let in")?;
     }
-    if suite.has(ROOMS) {
+    if suite.has(Ability::Rooms) {
         a_room_is_told_truthfully(suite.open().await?).await.context("a message of a room is told truthfully")?;
         the_others_notice_nothing(suite.open().await?).await.context("the others of a room notice nothing")?;
     }
-    if suite.has(ROOMS) && suite.has(PAIRING) {
+    if suite.has(Ability::Rooms) && suite.has(Ability::Pairing) {
         nobody_is_asked_in_a_room(suite.open().await?).await.context("nobody is asked in a room")?;
     }
     Ok(())
@@ -37,20 +38,20 @@ async fn stranger(running: &Running<impl ChannelHarness>) -> anyhow::Result<(Sen
 }
 
 async fn a_stranger_changes_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness);
+    let mut running = Running::with_ledger(harness)?;
     running.harness.stranger_says("let me in").await?;
     same("a direct chat", &stranger(&running).await?.1, &ChatKind::Direct)?;
     let message = running.greeted().await?;
     ensure!(message.content.contains("hello"), "the stranger's message was handed over: {message:#?}");
     let asked = running.stage.read(|stage| stage.asked.clone());
     ensure!(asked.iter().any(|(sender, ..)| *sender == message.sender_id), "nobody asked about the friend");
-    same("the stranger notices nothing", &running.harness.stranger_noticed().await?, &Vec::new())?;
+    same("the stranger notices nothing", &running.harness.noticed(Chat::Stranger), &Vec::new())?;
     same("nothing is kept for the stranger", &running.stage.read(|stage| stage.kept.len()), &0)?;
     running.stop().await.map(drop)
 }
 
 async fn everybody_may_be_let_in(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness);
+    let mut running = Running::with_ledger(harness)?;
     running.stage.change(|stage| stage.strangers = Strangers::Allowed);
     let friend = running.greeted().await?;
     running.harness.stranger_says("me too").await?;
@@ -61,10 +62,10 @@ async fn everybody_may_be_let_in(harness: impl ChannelHarness) -> anyhow::Result
 }
 
 async fn a_stranger_is_asked(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness);
+    let mut running = Running::with_ledger(harness)?;
     running.stage.change(|stage| stage.strangers = Strangers::Asked(PAIRING_TEXT.to_owned()));
     running.harness.stranger_says("let me in").await?;
-    let told = running.harness.pairing().take()?.stranger_was_told().await?;
+    let told = running.harness.stranger_was_told().await?;
     same("what the stranger reads", &told, &vec![PAIRING_TEXT.to_owned()])?;
     running.greeted().await?;
     same("messages that were handed over", &running.stage.read(|stage| stage.arrived.len()), &1)?;
@@ -72,10 +73,10 @@ async fn a_stranger_is_asked(harness: impl ChannelHarness) -> anyhow::Result<()>
 }
 
 async fn a_room_is_told_truthfully(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness);
+    let mut running = Running::with_ledger(harness)?;
     let direct = running.greeted().await?;
     for (text, addressed) in [("just between us", false), ("what do you say", true)] {
-        running.harness.rooms().take()?.friend_says_in_room(text, addressed).await?;
+        running.harness.friend_says_in_room(text, addressed).await?;
         let message = running.recorded(text).await?;
         let arrivals = running.stage.read(|stage| {
             let of_text = stage.arrived.iter().filter(|(message, _)| message.content.contains(text));
@@ -91,14 +92,13 @@ async fn a_room_is_told_truthfully(harness: impl ChannelHarness) -> anyhow::Resu
 }
 
 async fn the_others_notice_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness);
+    let mut running = Running::with_ledger(harness)?;
     running.stage.change(|stage| stage.room = RoomPolicy::AddressedOnly);
-    let room = running.harness.rooms().take()?;
-    room.friend_says_in_room("not for you", false).await?;
-    room.stranger_says_in_room("let me in").await?;
+    running.harness.friend_says_in_room("not for you", false).await?;
+    running.harness.stranger_says_in_room("let me in").await?;
     running.greeted().await?;
-    same("what the room notices", &running.harness.rooms().take()?.room_noticed().await?, &Vec::new())?;
-    running.harness.rooms().take()?.friend_says_in_room("for you", true).await?;
+    same("what the room notices", &running.harness.noticed(Chat::Room), &Vec::new())?;
+    running.harness.friend_says_in_room("for you", true).await?;
     running.recorded("for you").await?;
     let texts = running.stage.read(|stage| {
         stage.ledger.as_ref().map(|ledger| (ledger.messages.len(), ledger.holds("not for you"), ledger.holds("let me")))
@@ -108,11 +108,11 @@ async fn the_others_notice_nothing(harness: impl ChannelHarness) -> anyhow::Resu
 }
 
 async fn nobody_is_asked_in_a_room(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness);
+    let mut running = Running::with_ledger(harness)?;
     running.stage.change(|stage| stage.strangers = Strangers::Asked(PAIRING_TEXT.to_owned()));
-    running.harness.rooms().take()?.stranger_says_in_room("let me in").await?;
+    running.harness.stranger_says_in_room("let me in").await?;
     same("a room", &stranger(&running).await?.1, &ChatKind::Group)?;
     running.greeted().await?;
-    same("what the room notices", &running.harness.rooms().take()?.room_noticed().await?, &Vec::new())?;
+    same("what the room notices", &running.harness.noticed(Chat::Room), &Vec::new())?;
     running.stop().await.map(drop)
 }

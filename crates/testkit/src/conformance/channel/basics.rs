@@ -3,9 +3,10 @@
 use anyhow::{Context as _, bail, ensure};
 use nanobot_channel::{Admission, InboundMessage};
 
-use super::harness::ChannelHarness;
+use super::Suite;
+use super::harness::{Ability, ChannelHarness, Event};
+use super::people::People as _;
 use super::running::{Running, hides_secrets};
-use super::{ODDITIES, Suite};
 use crate::conformance::same;
 
 pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>) -> anyhow::Result<()> {
@@ -13,14 +14,14 @@ pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyho
     durable_before_acknowledged(suite.open().await?).await.context("a message is durable before it is acknowledged")?;
     parts_arrive_in_order(suite.open().await?).await.context("parts arrive in order")?;
     secrets_stay_secret(suite.open().await?).await.context("secrets stay secret")?;
-    if suite.has(ODDITIES) {
+    if suite.has(Ability::Oddities) {
         oddities_are_passed_over(suite.open().await?).await.context("what is odd is passed over")?;
     }
     Ok(())
 }
 
 async fn a_message_is_delivered_once(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::start(harness);
+    let mut running = Running::start(harness)?;
     let expected = (running.channel.name().clone(), running.harness.friend());
     for (number, text) in (1..).zip(["first", "second"]) {
         running.harness.friend_says(text).await?;
@@ -41,23 +42,23 @@ async fn a_message_is_delivered_once(harness: impl ChannelHarness) -> anyhow::Re
 }
 
 async fn durable_before_acknowledged(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::start(harness);
+    let mut running = Running::start(harness)?;
     running.harness.friend_says("keep this").await?;
     let first = running.arrival(1).await?;
-    same("acknowledged before it was stored", &running.harness.is_acknowledged().await?, &false)?;
+    same("acknowledged before it was stored", &running.harness.is_acknowledged(), &false)?;
     running.answer(Admission::TryLater);
-    running.harness.offer_again().await?;
+    running.harness.arrange(Event::OfferedAgain).await?;
     let second = running.arrival(2).await?;
     let identity = |message: &InboundMessage| (message.id.clone(), message.chat_id.clone(), message.content.clone());
     same("the same message again", &identity(&second), &identity(&first))?;
-    same("acknowledged after TryLater", &running.harness.is_acknowledged().await?, &false)?;
+    same("acknowledged after TryLater", &running.harness.is_acknowledged(), &false)?;
     running.answer(Admission::Accepted);
     running.harness.acknowledged().await?;
     running.stop().await.map(drop)
 }
 
 async fn parts_arrive_in_order(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::start(harness);
+    let mut running = Running::start(harness)?;
     let inbound = running.greeted().await?;
     let texts = ["one", "two", "three"].map(str::to_owned);
     for part in running.parts(&inbound, &texts) {
@@ -68,7 +69,7 @@ async fn parts_arrive_in_order(harness: impl ChannelHarness) -> anyhow::Result<(
 }
 
 async fn secrets_stay_secret(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::start(harness);
+    let mut running = Running::start(harness)?;
     let inbound = running.greeted().await?;
     let part = running.reply(&inbound, "psst");
     running.sent(&part).await?;
@@ -78,9 +79,9 @@ async fn secrets_stay_secret(harness: impl ChannelHarness) -> anyhow::Result<()>
 }
 
 async fn oddities_are_passed_over(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness);
+    let mut running = Running::with_ledger(harness)?;
     running.greeted().await?;
-    let count = running.harness.oddities().take()?.send_oddities().await?;
+    let count = running.harness.send_oddities().await?;
     ensure!(count > 0, "the harness sent nothing odd");
     running.harness.friend_says("after all that").await?;
     running.recorded("after all that").await?;

@@ -5,20 +5,21 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use nanobot_channel::{InboundMessage, OutboundKind, OutboundPart, StreamId, TaskTracker};
 
+use super::Suite;
 use super::doomed::Doomed;
-use super::harness::ChannelHarness;
+use super::harness::{Ability, ChannelHarness};
+use super::people::People as _;
 use super::running::Running;
 use super::stage::Ledger;
-use super::{DRAFT_VIEW, REDELIVERY, Suite};
 use crate::conformance::same;
 
 pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>) -> anyhow::Result<()> {
-    if !suite.has(DRAFT_VIEW) {
+    if !suite.has(Ability::DraftView) {
         return Ok(());
     }
     a_draft_becomes_the_reply(suite.open().await?).await.context("a draft grows and becomes the reply")?;
     a_lost_end_does_no_harm(suite.open().await?).await.context("a draft without an end becomes the reply")?;
-    if suite.has(REDELIVERY) {
+    if suite.has(Ability::Redelivery) {
         nobody_sees_half_a_text_for_ever(suite.open().await?).await.context("a draft does not outlive a kill")?;
     }
     Ok(())
@@ -50,14 +51,14 @@ fn completing(
 }
 
 async fn a_draft_becomes_the_reply(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::start(harness);
+    let mut running = Running::start(harness)?;
     let inbound = running.greeted().await?;
     let stream = StreamId::from("stream-1");
     grow(&mut running, &inbound, &stream, "Once").await?;
-    running.harness.draft_view().take()?.friend_sees("Once").await?;
+    running.harness.friend_sees("Once").await?;
     grow(&mut running, &inbound, &stream, " upon").await?;
     grow(&mut running, &inbound, &stream, " a 時").await?;
-    running.harness.draft_view().take()?.friend_sees("Once upon a 時").await?;
+    running.harness.friend_sees("Once upon a 時").await?;
     let end =
         running.message(&inbound, OutboundKind::StreamEnd { stream: stream.clone(), resuming: false }, String::new());
     running.channel.drafts().context("the channel shows no drafts any more")?.close(&end).await?;
@@ -75,11 +76,11 @@ async fn a_draft_becomes_the_reply(harness: impl ChannelHarness) -> anyhow::Resu
 }
 
 async fn a_lost_end_does_no_harm(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::start(harness);
+    let mut running = Running::start(harness)?;
     let inbound = running.greeted().await?;
     let stream = StreamId::from("stream-1");
     grow(&mut running, &inbound, &stream, "Once").await?;
-    running.harness.draft_view().take()?.friend_sees("Once").await?;
+    running.harness.friend_sees("Once").await?;
     let part = completing(&mut running, &inbound, &stream, "Once for all");
     running.sent(&part).await?;
     let other = completing(&mut running, &inbound, &StreamId::from("stream-2"), "never shown before");
@@ -91,7 +92,7 @@ async fn a_lost_end_does_no_harm(harness: impl ChannelHarness) -> anyhow::Result
 
 async fn nobody_sees_half_a_text_for_ever(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let program = Doomed::new()?;
-    let mut killed = Running::start_on(program.handle()?, harness);
+    let mut killed = Running::start_on(program.handle()?, harness)?;
     let inbound = killed.greeted().await?;
     let stream = StreamId::from("stream-1");
     // When more is shown, what the channel noted about the first of it is noted.
@@ -103,20 +104,20 @@ async fn nobody_sees_half_a_text_for_ever(harness: impl ChannelHarness) -> anyho
             anyhow::Ok(drafts.append(&delta).await?)
         };
         TaskTracker::new().spawn_on(append, program.handle()?).await??;
-        killed.harness.draft_view().take()?.friend_sees(shown).await?;
+        killed.harness.friend_sees(shown).await?;
     }
     program.kill().await?;
     let Running { mut harness, stage, .. } = killed;
-    let channel = harness.redelivery().take()?.reopen().await?;
+    let channel = harness.connect()?;
     stage.change(|stage| stage.ledger = Some(Ledger::default()));
     let mut running = Running::on(harness, channel, stage);
     let next = running.said("are you there").await?;
     let part = completing(&mut running, &inbound, &stream, "Once upon a time");
     running.sent(&part).await?;
-    running.harness.draft_view().take()?.friend_sees_only(&["Once upon a time"]).await?;
+    running.harness.friend_sees_only(&["Once upon a time"]).await?;
     let part = running.reply(&next, "Here I am");
     running.sent(&part).await?;
     running.said("thank you").await?;
-    running.harness.draft_view().take()?.friend_sees_only(&["Once upon a time", "Here I am"]).await?;
+    running.harness.friend_sees_only(&["Once upon a time", "Here I am"]).await?;
     running.stop().await.map(drop)
 }

@@ -1,41 +1,42 @@
 //! Sends that go wrong: every failure says what follows, and the channel goes on.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, bail, ensure};
 use nanobot_channel::{ChannelError, DeliveryGuarantee, OutboundPart, SendRecovery};
 
-use super::harness::{Arranged, ChannelHarness, SendFault};
+use super::Suite;
+use super::harness::{Ability, ChannelHarness, Event, SendFault};
+use super::people::People as _;
 use super::running::{Running, hides_secrets};
-use super::{Gap, SEND_FAULTS, Suite};
 use crate::conformance::same;
 
 /// How often a part is tried again while the channel keeps a pause.
 const TRIES: usize = 5;
 
-/// Runs a case per fault and returns the faults that cannot happen.
-pub(super) async fn run<H: ChannelHarness>(
-    suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>,
-) -> anyhow::Result<Vec<Gap>> {
-    let mut gaps = Vec::new();
-    if !suite.has(SEND_FAULTS) {
-        return Ok(gaps);
+/// Runs a case per fault.
+pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>) -> anyhow::Result<()> {
+    if !suite.has(Ability::SendFaults) {
+        return Ok(());
     }
     for fault in SendFault::ALL {
-        let outcome = a_failed_send_says_what_follows(suite.open().await?, fault).await;
-        if let Arranged::Impossible(reason) = outcome.with_context(|| fault.name())? {
-            gaps.push(Gap { ability: fault.name(), reason });
+        if suite.has(Ability::SendFault(fault)) {
+            let outcome = a_failed_send_says_what_follows(suite.open().await?, fault).await;
+            outcome.with_context(|| format!("a send that fails: {fault:?}"))?;
         }
     }
-    Ok(gaps)
+    Ok(())
 }
 
-async fn a_failed_send_says_what_follows(harness: impl ChannelHarness, fault: SendFault) -> anyhow::Result<Arranged> {
-    let mut running = Running::with_ledger(harness);
+/// The pause of a platform that asks for one.
+fn pause() -> Duration {
+    Duration::from_secs(SendFault::PAUSE_SECONDS.into())
+}
+
+async fn a_failed_send_says_what_follows(harness: impl ChannelHarness, fault: SendFault) -> anyhow::Result<()> {
+    let mut running = Running::with_ledger(harness)?;
     let inbound = running.greeted().await?;
-    let arranged = running.harness.send_faults().take()?.next_send(fault).await?;
-    if arranged != Arranged::Done {
-        running.stop().await?;
-        return Ok(arranged);
-    }
+    running.harness.arrange(Event::FailedSend(fault)).await?;
     let part = running.reply(&inbound, "take this");
     let outcome = running.channel.send(&part).await.map(drop);
     if let Err(error) = &outcome {
@@ -61,14 +62,14 @@ async fn a_failed_send_says_what_follows(harness: impl ChannelHarness, fault: Se
         same("what the friend was shown", &shown, &expected)?;
         running.stop().await?;
     }
-    Ok(Arranged::Done)
+    Ok(())
 }
 
 /// Whether an error means what happened.
 fn judge(fault: SendFault, error: &ChannelError) -> anyhow::Result<()> {
     let is_right = match fault {
-        SendFault::RateLimited(_) => {
-            let pause = SendFault::pause();
+        SendFault::RateLimited => {
+            let pause = pause();
             matches!(error, ChannelError::RateLimited { retry_after } if (pause..=pause * 2).contains(retry_after))
         }
         SendFault::Broken => matches!(error, ChannelError::Unavailable(_)),
@@ -111,7 +112,7 @@ async fn send_again(running: &Running<impl ChannelHarness>, part: &OutboundPart)
     for _ in 0..TRIES {
         match running.channel.send(part).await.map_err(|error| (error.recovery(), error)) {
             Ok(_) => return Ok(()),
-            Err((SendRecovery::Retry { after }, _)) => tokio::time::sleep(after.unwrap_or(SendFault::pause())).await,
+            Err((SendRecovery::Retry { after }, _)) => tokio::time::sleep(after.unwrap_or(pause())).await,
             Err((_, error)) => return Err(error).context("another try is taken"),
         }
     }

@@ -5,23 +5,26 @@ use std::path::Path;
 use anyhow::{Context as _, ensure};
 use nanobot_channel::{InboundMessage, MediaRef, OutboundKind, OutboundPart};
 
-use super::harness::{Arranged, ChannelHarness, SampleFile};
+use super::Suite;
+use super::harness::{Ability, ChannelHarness, Chat, Event, SampleFile, Who};
+use super::people::People as _;
 use super::running::Running;
 use super::stage::FILE_LIMIT;
-use super::{INCOMING_FILES, OUTGOING_FILES, Suite};
 use crate::conformance::same;
 
 /// The least that begins like a PNG.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89";
 
 pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>) -> anyhow::Result<()> {
-    if suite.has(INCOMING_FILES) {
+    if suite.has(Ability::IncomingFiles) {
         files_are_kept(suite.open().await?).await.context("files are kept, whatever they are called")?;
         a_large_file_is_left(suite.open().await?).await.context("a file over the limit is left where it is")?;
         a_stranger_s_file_is_left(suite.open().await?).await.context("a stranger's file is left where it is")?;
+    }
+    if suite.has(Ability::IncomingFiles) && suite.has(Ability::BrokenDownloads) {
         a_broken_download_is_said(suite.open().await?).await.context("a broken download loses no message")?;
     }
-    if suite.has(OUTGOING_FILES) {
+    if suite.has(Ability::OutgoingFiles) {
         files_arrive(suite.open().await?).await.context("files arrive as they are")?;
         a_missing_file_is_said(suite.open().await?).await.context("a file that is not there is said")?;
         too_large_a_file_is_said(suite.open().await?).await.context("a file that is too large is said")?;
@@ -58,10 +61,10 @@ fn names(message: &InboundMessage, location: &str) -> bool {
 }
 
 async fn files_are_kept(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness);
+    let mut running = Running::with_ledger(harness)?;
     for (index, file) in hostile().iter().enumerate() {
         let text = format!("file number {index}.");
-        running.harness.incoming_files().take()?.friend_sends(file, &text).await?;
+        running.harness.sends(Who::Friend, file, &text).await?;
         let message = running.recorded(&text).await?;
         let kept = running.stage.read(|stage| stage.kept.clone());
         same(&format!("files kept after {:?}", file.name), &kept.len(), &(index + 1))?;
@@ -74,40 +77,37 @@ async fn files_are_kept(harness: impl ChannelHarness) -> anyhow::Result<()> {
 }
 
 async fn a_large_file_is_left(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness);
+    let mut running = Running::with_ledger(harness)?;
     let size = usize::try_from(FILE_LIMIT)? + 1;
     let file = sample("large.bin", "application/octet-stream", &vec![7; size]);
-    running.harness.incoming_files().take()?.friend_sends(&file, "see this").await?;
+    running.harness.sends(Who::Friend, &file, "see this").await?;
     let message = running.recorded("see this").await?;
     same("files kept", &running.stage.read(|stage| stage.kept.len()), &0)?;
-    same("downloads", &running.harness.incoming_files().take()?.downloads().await?, &0)?;
+    same("downloads", &running.harness.downloads(), &0)?;
     same("media of the message", &message.media, &Vec::new())?;
     ensure!(message.content.trim() != "see this", "the message does not say that a file is missing");
     let small = sample("small.bin", "application/octet-stream", b"7");
-    running.harness.incoming_files().take()?.friend_sends(&small, "and this").await?;
+    running.harness.sends(Who::Friend, &small, "and this").await?;
     running.recorded("and this").await?;
     same("files kept", &running.stage.read(|stage| stage.kept.len()), &1)?;
     running.stop().await.map(drop)
 }
 
 async fn a_stranger_s_file_is_left(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness);
+    let mut running = Running::with_ledger(harness)?;
     let file = sample("gift.png", "image/png", PNG);
-    running.harness.incoming_files().take()?.stranger_sends(&file, "a gift").await?;
+    running.harness.sends(Who::Stranger, &file, "a gift").await?;
     running.greeted().await?;
     same("files kept", &running.stage.read(|stage| stage.kept.len()), &0)?;
-    same("downloads", &running.harness.incoming_files().take()?.downloads().await?, &0)?;
-    same("what the stranger notices", &running.harness.stranger_noticed().await?, &Vec::new())?;
+    same("downloads", &running.harness.downloads(), &0)?;
+    same("what the stranger notices", &running.harness.noticed(Chat::Stranger), &Vec::new())?;
     running.stop().await.map(drop)
 }
 
 async fn a_broken_download_is_said(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness);
-    let files = running.harness.incoming_files().take()?;
-    if let Arranged::Impossible(_) = files.break_next_download().await? {
-        return running.stop().await.map(drop);
-    }
-    files.friend_sends(&sample("gone.txt", "text/plain", b"gone"), "where is it").await?;
+    let mut running = Running::with_ledger(harness)?;
+    running.harness.arrange(Event::BrokenDownload).await?;
+    running.harness.sends(Who::Friend, &sample("gone.txt", "text/plain", b"gone"), "where is it").await?;
     let message = running.recorded("where is it").await?;
     let kept = running.stage.read(|stage| stage.kept.clone());
     // A channel may try again and succeed; what it did not get, it says.
@@ -131,7 +131,7 @@ fn with_files(
 }
 
 async fn files_arrive(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::start(harness);
+    let mut running = Running::start(harness)?;
     let inbound = running.greeted().await?;
     let folder = tempfile::tempdir()?;
     let files = [("plot.png", PNG), ("報告書.txt", "内容".as_bytes()), ("empty ending", b"x")];
@@ -141,9 +141,8 @@ async fn files_arrive(harness: impl ChannelHarness) -> anyhow::Result<()> {
     }
     let part = with_files(&mut running, &inbound, "three files", &paths.each_ref().map(AsRef::as_ref));
     running.sent(&part).await?;
-    let got = running.harness.outgoing_files().take()?.friend_got_files(files.len()).await?;
-    let got: Vec<Vec<u8>> = got.into_iter().map(|file| file.bytes).collect();
-    same("what is in the files", &got, &files.map(|(_, bytes)| bytes.to_vec()).to_vec())?;
+    let got = running.harness.friend_got_files(files.len()).await?;
+    same("the files", &got, &files.map(|(name, bytes)| (name.to_owned(), bytes.to_vec())).to_vec())?;
     text_is_shown_once(&mut running, "three files").await?;
     running.stop().await.map(drop)
 }
@@ -155,7 +154,7 @@ async fn text_is_shown_once(running: &mut Running<impl ChannelHarness>, text: &s
 }
 
 async fn a_missing_file_is_said(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::start(harness);
+    let mut running = Running::start(harness)?;
     let inbound = running.greeted().await?;
     let folder = tempfile::tempdir()?;
     let part = with_files(&mut running, &inbound, "here it is", &[&folder.path().join("nowhere.txt")]);
@@ -164,11 +163,11 @@ async fn a_missing_file_is_said(harness: impl ChannelHarness) -> anyhow::Result<
 }
 
 async fn too_large_a_file_is_said(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::start(harness);
+    let mut running = Running::start(harness)?;
     let inbound = running.greeted().await?;
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("huge.bin");
-    let largest = running.harness.outgoing_files().take()?.largest_file();
+    let largest = running.harness.largest_file().context("the harness does not say how large a file may be")?;
     std::fs::File::create(&path)?.set_len(largest + 1)?;
     let part = with_files(&mut running, &inbound, "here it is", &[&path]);
     file_failure_is_said(&mut running, &part, "huge.bin").await?;

@@ -1,187 +1,185 @@
 //! What a channel's own tests bring to the suite: the platform's end of the wire.
 //!
-//! Decision: what every platform has is a method of [`ChannelHarness`]; what only some have is a
-//! trait of its own, handed out as an [`Ability`]. An ability that is not there has a reason that
-//! the suite returns, so that nothing is left out silently.
+//! Decision: a harness is one trait, and what goes on at a platform are values: what people say
+//! ([`Said`]), what they see ([`Seen`]) and what else happens ([`Event`]). Waiting, counting and
+//! comparing are the suite's. What a platform cannot do ([`Ability`]) the test tells the suite, with
+//! the reason, so that nothing is left out silently.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::fmt;
+use std::sync::{Arc, Mutex};
 
 use nanobot_channel::{Channel, SenderId, async_trait};
 
-/// Something a harness can do, or why nobody can.
-#[derive(Debug)]
-pub enum Ability<'a, T: ?Sized + 'a> {
-    /// Here it is.
-    Offered(&'a mut T),
-    /// The platform has nothing of the kind, or its fake cannot do it: why, in one sentence.
-    Missing(&'static str),
-    /// Nobody has said yet. The suite fails until somebody does.
-    Undeclared,
-}
+use crate::sync::lock;
 
-impl<'a, T: ?Sized + 'a> Ability<'a, T> {
-    /// The handle.
-    pub(super) fn take(self) -> anyhow::Result<&'a mut T> {
-        match self {
-            Self::Offered(ability) => Ok(ability),
-            Self::Missing(_) | Self::Undeclared => {
-                anyhow::bail!("the harness offers an ability at one time and not at another")
-            }
-        }
-    }
-}
-
-/// Whether a harness could arrange what the suite asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arranged {
-    /// It is so.
-    Done,
-    /// It cannot happen on this platform: why, in one sentence.
-    Impossible(&'static str),
-}
-
-/// A fresh fake platform and the channel connected to it. Every method may wait, and fails when what
-/// it waits for does not come.
+/// A fresh fake platform and those who use it. Whatever waits fails when what it waits for does not
+/// come.
 #[async_trait]
 pub trait ChannelHarness: Send {
-    /// The channel under test, not running yet. Its configuration lets every message of a group
-    /// through, where it has something to say about that.
-    fn channel(&self) -> Arc<dyn Channel>;
-
     /// A person whom the suite lets in.
     fn friend(&self) -> SenderId;
 
-    /// The friend writes to the assistant in a direct chat, always the same. Returns when the
-    /// platform has the message, whatever the channel does about it.
-    async fn friend_says(&mut self, text: &str) -> anyhow::Result<()>;
+    /// What must never be seen: tokens and the like.
+    fn secrets(&self) -> Vec<String>;
 
-    /// Somebody whom the suite does not let in writes in a direct chat of their own.
-    async fn stranger_says(&mut self, text: &str) -> anyhow::Result<()>;
+    /// A new channel at the platform, not running yet: the one that is tested, and after it what a
+    /// restart of the program has, or a second program with the same credentials. Its configuration
+    /// lets every message of a group through, where it has something to say about that.
+    fn connect(&mut self) -> anyhow::Result<Arc<dyn Channel>>;
 
-    /// Everything that the channel did where the stranger can notice it: messages, typing,
-    /// reactions, downloads. Telling a client of our own protocol that it may not talk is none.
-    async fn stranger_noticed(&mut self) -> anyhow::Result<Vec<String>>;
+    /// Somebody says something. Returns when the platform has it, whatever the channel does about it.
+    async fn say(&mut self, said: Said<'_>) -> anyhow::Result<()>;
 
-    /// The channel could not hand the last message over. Offers it again, unless the platform
-    /// does so by itself.
-    async fn offer_again(&mut self) -> anyhow::Result<()>;
-
-    /// Whether the platform was told that it may forget the friend's last message.
-    async fn is_acknowledged(&mut self) -> anyhow::Result<bool>;
+    /// Whether the platform was told that it may forget what the friend said last.
+    fn is_acknowledged(&self) -> bool;
 
     /// Waits until the platform is told so.
     async fn acknowledged(&mut self) -> anyhow::Result<()>;
 
-    /// Waits until the friend was shown `count` messages and returns the texts of all of them as
-    /// they stand now, in order, without markup.
-    async fn friend_was_shown(&mut self, count: usize) -> anyhow::Result<Vec<String>>;
+    /// Waits until people see in a chat what is [wanted](Wanted::among), and returns everything that
+    /// they see there of the assistant's, in order.
+    async fn see(&mut self, chat: Chat, wanted: &Wanted<'_>) -> anyhow::Result<Vec<Seen>>;
 
-    /// What must never be seen: tokens and the like.
-    fn secrets(&self) -> Vec<String>;
+    /// Everything that the channel did where the people of a chat can notice it: messages, typing,
+    /// reactions, downloads. Telling a client of our own protocol that it may not talk is none.
+    fn noticed(&self, chat: Chat) -> Vec<String>;
+
+    /// Lets something happen. Events that belong to an ability which is missing do not come.
+    async fn arrange(&mut self, event: Event) -> anyhow::Result<()>;
+
+    /// The friend wrote two messages, and the later one gets to the channel first. Platforms whose
+    /// messages say when they were written have more to do here.
+    async fn say_reversed(&mut self, earlier: &str, later: &str) -> anyhow::Result<()> {
+        self.say(Said::directly(Who::Friend, later)).await?;
+        self.say(Said::directly(Who::Friend, earlier)).await
+    }
+
+    /// Sends everything odd that the platform's wire can carry: events of unknown types, events
+    /// without what they should have, members of the wrong type, absurd numbers. Returns how many:
+    /// none fails, unless [`Ability::Oddities`] is missing.
+    async fn send_oddities(&mut self) -> anyhow::Result<usize> {
+        Ok(0)
+    }
+
+    /// How many files the channel has fetched. 0 where files come within their message.
+    fn downloads(&self) -> usize {
+        0
+    }
+
+    /// The largest file that the platform takes, in bytes. Has to be known, unless
+    /// [`Ability::OutgoingFiles`] is missing.
+    fn largest_file(&self) -> Option<u64> {
+        None
+    }
 
     /// The longest text that a person can send in one message, in bytes.
     fn longest_text(&self) -> usize {
         100_000
     }
+}
 
+/// What not every platform can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ability {
     /// Messages that come twice, late, or after a restart.
-    fn redelivery(&mut self) -> Ability<'_, dyn Redelivery> {
-        Ability::Undeclared
-    }
-
+    Redelivery,
     /// Chats in which several people talk.
-    fn rooms(&mut self) -> Ability<'_, dyn Rooms> {
-        Ability::Undeclared
-    }
-
-    /// What strangers are told on purpose.
-    fn pairing(&mut self) -> Ability<'_, dyn Pairing> {
-        Ability::Undeclared
-    }
-
+    Rooms,
+    /// Telling strangers something on purpose.
+    Pairing,
     /// Files that people send.
-    fn incoming_files(&mut self) -> Ability<'_, dyn IncomingFiles> {
-        Ability::Undeclared
-    }
-
+    IncomingFiles,
+    /// Downloads that fail. Not asked for without [`Ability::IncomingFiles`].
+    BrokenDownloads,
     /// Files that people get.
-    fn outgoing_files(&mut self) -> Ability<'_, dyn OutgoingFiles> {
-        Ability::Undeclared
-    }
-
+    OutgoingFiles,
     /// Sends that go wrong.
-    fn send_faults(&mut self) -> Ability<'_, dyn SendFaults> {
-        Ability::Undeclared
-    }
-
-    /// Connections that break, and a platform that is away.
-    fn transport(&mut self) -> Ability<'_, dyn Transport> {
-        Ability::Undeclared
-    }
-
+    SendFaults,
+    /// Sends that go wrong in this way. Not asked for without [`Ability::SendFaults`].
+    SendFault(SendFault),
+    /// Connections that break.
+    Transport,
+    /// A platform that is away for a while. Not asked for without [`Ability::Transport`].
+    Outages,
     /// A platform that falls silent with its connections open.
-    fn pulse(&mut self) -> Ability<'_, dyn Pulse> {
-        Ability::Undeclared
-    }
-
+    Pulse,
     /// Text that is shown while it is being written.
-    fn draft_view(&mut self) -> Ability<'_, dyn DraftView> {
-        Ability::Undeclared
-    }
-
+    DraftView,
     /// Events that no documentation promises.
-    fn oddities(&mut self) -> Ability<'_, dyn Oddities> {
-        Ability::Undeclared
-    }
-
+    Oddities,
     /// Credentials that stop working.
-    fn credentials(&mut self) -> Ability<'_, dyn Credentials> {
-        Ability::Undeclared
-    }
-
+    Credentials,
     /// Another program with the same credentials.
-    fn rivals(&mut self) -> Ability<'_, dyn Rivals> {
-        Ability::Undeclared
+    Rivals,
+    /// The platform lets such programs know of each other, so that a channel can say so: by
+    /// [`ChannelError::Conflict`](nanobot_channel::ChannelError::Conflict), or as
+    /// [degraded](nanobot_channel::Progress::degraded). Not asked for without [`Ability::Rivals`].
+    NewsOfRivals,
+}
+
+/// Who talks to the assistant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// The person whom the suite lets in.
+    Friend,
+    /// Somebody whom it does not let in.
+    Stranger,
+}
+
+/// Where something is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In the direct chat of who says it, always the same.
+    Direct,
+    /// In the room, always the same: to the assistant when `addressed` (by mentioning it, say), else
+    /// to the others.
+    Room {
+        /// Whether it is for the assistant.
+        addressed: bool,
+    },
+}
+
+/// A chat that people look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Chat {
+    /// The direct chat of the friend.
+    Friend,
+    /// That of the stranger.
+    Stranger,
+    /// The room.
+    Room,
+}
+
+/// Something that a person says.
+#[derive(Clone, Copy, Debug)]
+pub struct Said<'a> {
+    /// Who says it.
+    pub by: Who,
+    /// Where.
+    pub place: Place,
+    /// What.
+    pub text: &'a str,
+    /// The file that comes with it.
+    pub file: Option<&'a SampleFile>,
+}
+
+impl<'a> Said<'a> {
+    /// A text in a direct chat.
+    pub(super) fn directly(by: Who, text: &'a str) -> Self {
+        Self { by, place: Place::Direct, text, file: None }
+    }
+
+    /// The text, behind `mention` where it takes one to mean the assistant.
+    #[must_use]
+    pub fn text_with(&self, mention: &str) -> String {
+        match self.place {
+            Place::Room { addressed: true } => format!("{mention} {}", self.text),
+            Place::Direct | Place::Room { addressed: false } => self.text.to_owned(),
+        }
     }
 }
 
-/// Messages that come twice, late, or after a restart.
-#[async_trait]
-pub trait Redelivery: Send {
-    /// A new channel at the same platform, as after a restart of the program. The old one does not
-    /// run any more; what it held in memory is gone.
-    async fn reopen(&mut self) -> anyhow::Result<Arc<dyn Channel>>;
-
-    /// The platform offers the friend's last message once more, acknowledged or not.
-    async fn repeat(&mut self) -> anyhow::Result<()>;
-
-    /// The friend wrote two messages, and the later one gets to the channel first.
-    async fn friend_says_reversed(&mut self, earlier: &str, later: &str) -> anyhow::Result<()>;
-}
-
-/// Chats in which several people talk; the suite uses one, always the same.
-#[async_trait]
-pub trait Rooms: Send {
-    /// The friend writes in the room: to the assistant when `addressed` (by mentioning it, say),
-    /// else to the others.
-    async fn friend_says_in_room(&mut self, text: &str, addressed: bool) -> anyhow::Result<()>;
-
-    /// The stranger writes to the assistant in the same room.
-    async fn stranger_says_in_room(&mut self, text: &str) -> anyhow::Result<()>;
-
-    /// Everything that the channel did where the people of the room can notice it.
-    async fn room_noticed(&mut self) -> anyhow::Result<Vec<String>>;
-}
-
-/// What strangers are told on purpose.
-#[async_trait]
-pub trait Pairing: Send {
-    /// Waits until the stranger was told something in the direct chat, and returns all of it.
-    async fn stranger_was_told(&mut self) -> anyhow::Result<Vec<String>>;
-}
-
-/// A file on its way.
+/// A file that a person sends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampleFile {
     /// What its sender calls it. May be hostile.
@@ -192,37 +190,102 @@ pub struct SampleFile {
     pub bytes: Vec<u8>,
 }
 
-/// Files that people send.
-#[async_trait]
-pub trait IncomingFiles: Send {
-    /// The friend sends a file with a text to the direct chat.
-    async fn friend_sends(&mut self, file: &SampleFile, text: &str) -> anyhow::Result<()>;
-
-    /// The stranger does the same in a chat of their own.
-    async fn stranger_sends(&mut self, file: &SampleFile, text: &str) -> anyhow::Result<()>;
-
-    /// How many files the channel has fetched. 0 where files come within their message.
-    async fn downloads(&mut self) -> anyhow::Result<usize>;
-
-    /// Makes the next download fail.
-    async fn break_next_download(&mut self) -> anyhow::Result<Arranged>;
+/// A message of the assistant's, as people see it now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Its text, without markup.
+    pub text: String,
+    /// Its files: name and content.
+    pub files: Vec<(String, Vec<u8>)>,
+    /// Whether it is told apart from one that is complete.
+    pub is_draft: bool,
 }
 
-/// Files that people get.
-#[async_trait]
-pub trait OutgoingFiles: Send {
-    /// Waits until the friend got `count` files and returns all of them, in order.
-    async fn friend_got_files(&mut self, count: usize) -> anyhow::Result<Vec<SampleFile>>;
+impl Seen {
+    /// A message that is only text.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), files: Vec::new(), is_draft: false }
+    }
 
-    /// The largest file that the platform takes, in bytes.
-    fn largest_file(&self) -> u64;
+    /// The same with files: name and content of each.
+    #[must_use]
+    pub fn with_files(self, files: impl IntoIterator<Item = (String, Vec<u8>)>) -> Self {
+        Self { files: files.into_iter().collect(), ..self }
+    }
+}
+
+/// What the suite waits for.
+pub struct Wanted<'a> {
+    is_there: &'a (dyn Fn(&[Seen]) -> bool + Sync),
+    last: Mutex<Vec<Seen>>,
+}
+
+impl fmt::Debug for Wanted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wanted").field("last", &self.last).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Wanted<'a> {
+    pub(super) fn new(is_there: &'a (dyn Fn(&[Seen]) -> bool + Sync)) -> Self {
+        Self { is_there, last: Mutex::default() }
+    }
+
+    /// What people see of the assistant in the chat now, if what is wanted is among it.
+    #[must_use]
+    pub fn among(&self, seen: impl IntoIterator<Item = Seen>) -> Option<Vec<Seen>> {
+        let seen: Vec<Seen> = seen.into_iter().collect();
+        lock(&self.last).clone_from(&seen);
+        (self.is_there)(&seen).then_some(seen)
+    }
+
+    /// What people saw when somebody looked last.
+    pub(super) fn last(&self) -> Vec<Seen> {
+        lock(&self.last).clone()
+    }
+}
+
+/// Something that happens to a platform.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// What the friend said last is offered again, because the channel could not hand it over. Nothing
+    /// has to be done where the platform does so by itself.
+    OfferedAgain,
+    /// It is offered once more, acknowledged or not ([`Ability::Redelivery`]).
+    Repeated,
+    /// The next download fails ([`Ability::BrokenDownloads`]).
+    BrokenDownload,
+    /// The next part that the channel sends meets this fault, those after it do not
+    /// ([`Ability::SendFaults`]).
+    FailedSend(SendFault),
+    /// Every connection between platform and channel is cut. New ones are taken
+    /// ([`Ability::Transport`]).
+    Cut,
+    /// Every connection is cut, and no new ones are taken. People can write all the same, and the
+    /// platform keeps what they write ([`Ability::Outages`]).
+    Down,
+    /// That is over, at the same address.
+    Up,
+    /// The platform gives a sign of life that is no message: an empty answer to a poll, the
+    /// acknowledgement of a heartbeat ([`Ability::Pulse`]).
+    Beat,
+    /// From now on nothing comes through from the platform, though no connection breaks.
+    Stalled,
+    /// That is over; what was held back comes through.
+    Recovered,
+    /// The platform knows the channel's credentials no more, and lets the channel notice it
+    /// ([`Ability::Credentials`]).
+    Revoked,
+    /// It knows them again.
+    Restored,
 }
 
 /// How a send goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendFault {
-    /// The platform asks for a pause of that many seconds and does nothing.
-    RateLimited(u32),
+    /// The platform asks for a pause of [`SendFault::PAUSE_SECONDS`] and does nothing.
+    RateLimited,
     /// The platform says that it is broken and does nothing.
     Broken,
     /// The platform takes the part, and the connection breaks before it says so.
@@ -237,90 +300,13 @@ pub enum SendFault {
     Unauthorized,
 }
 
-/// Sends that go wrong.
-#[async_trait]
-pub trait SendFaults: Send {
-    /// The next part that the channel sends meets this fault, those after it do not.
-    async fn next_send(&mut self, fault: SendFault) -> anyhow::Result<Arranged>;
-}
-
-/// Connections that break, and a platform that is away.
-#[async_trait]
-pub trait Transport: Send {
-    /// Cuts every connection between platform and channel. New ones are taken.
-    async fn cut(&mut self) -> anyhow::Result<()>;
-
-    /// Cuts every connection and takes no new ones. People can write all the same, and the platform
-    /// keeps what they write.
-    async fn go_down(&mut self) -> anyhow::Result<Arranged>;
-
-    /// Ends what [`Transport::go_down`] began, at the same address.
-    async fn come_back(&mut self) -> anyhow::Result<()>;
-}
-
-/// A platform that falls silent with its connections open.
-#[async_trait]
-pub trait Pulse: Send {
-    /// The platform gives a sign of life that is no message: an empty answer to a poll, the
-    /// acknowledgement of a heartbeat.
-    async fn beat(&mut self) -> anyhow::Result<()>;
-
-    /// From now on nothing comes through from the platform, though no connection breaks.
-    async fn stall(&mut self) -> anyhow::Result<()>;
-
-    /// Ends what [`Pulse::stall`] began; what was held back comes through.
-    async fn recover(&mut self) -> anyhow::Result<()>;
-}
-
-/// Text that is shown while it is being written.
-#[async_trait]
-pub trait DraftView: Send {
-    /// Waits until the friend is shown exactly `text` in a message that may still grow.
-    async fn friend_sees(&mut self, text: &str) -> anyhow::Result<()>;
-
-    /// Waits until the friend is shown these messages, in this order, and nothing else: neither one
-    /// that may still grow nor one that is to grow no more.
-    async fn friend_sees_only(&mut self, texts: &[&str]) -> anyhow::Result<()>;
-}
-
-/// Events that no documentation promises.
-#[async_trait]
-pub trait Oddities: Send {
-    /// Sends everything odd that the platform's wire can carry: events of unknown types, events
-    /// without what they should have, members of the wrong type, absurd numbers. Returns how many.
-    async fn send_oddities(&mut self) -> anyhow::Result<usize>;
-}
-
-/// Credentials that stop working.
-#[async_trait]
-pub trait Credentials: Send {
-    /// The platform knows the channel's credentials no more, and lets the channel notice it.
-    async fn revoke(&mut self) -> anyhow::Result<()>;
-
-    /// It knows them again.
-    async fn restore(&mut self) -> anyhow::Result<()>;
-}
-
-/// Another program with the same credentials.
-#[async_trait]
-pub trait Rivals: Send {
-    /// Another channel at the same platform with the same credentials, as a second program would have
-    /// it. Both run at the same time.
-    async fn rival(&mut self) -> anyhow::Result<Arc<dyn Channel>>;
-
-    /// Whether the platform lets its clients know that there are two, so that a channel can say so: by
-    /// [`ChannelError::Conflict`](nanobot_channel::ChannelError::Conflict), or as
-    /// [degraded](nanobot_channel::Progress::degraded).
-    fn tells(&self) -> Arranged;
-}
-
-/// How long the suite's rate limit lasts.
-pub(super) const RATE_LIMIT: u32 = 1;
-
 impl SendFault {
+    /// The pause that the platform asks for, in seconds.
+    pub const PAUSE_SECONDS: u32 = 1;
+
     /// All of them.
     pub(super) const ALL: [Self; 7] = [
-        Self::RateLimited(RATE_LIMIT),
+        Self::RateLimited,
         Self::Broken,
         Self::CutAfterEffect,
         Self::Refused,
@@ -328,22 +314,4 @@ impl SendFault {
         Self::TooLarge,
         Self::Unauthorized,
     ];
-
-    /// Its name in what the suite returns.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::RateLimited(_) => "send faults: rate limited",
-            Self::Broken => "send faults: broken",
-            Self::CutAfterEffect => "send faults: cut after effect",
-            Self::Refused => "send faults: refused",
-            Self::ChatGone => "send faults: chat gone",
-            Self::TooLarge => "send faults: too large",
-            Self::Unauthorized => "send faults: unauthorized",
-        }
-    }
-
-    /// The pause that the platform asks for.
-    pub(super) fn pause() -> Duration {
-        Duration::from_secs(RATE_LIMIT.into())
-    }
 }

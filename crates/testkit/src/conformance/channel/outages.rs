@@ -5,10 +5,11 @@ use std::time::Duration;
 use anyhow::{Context as _, bail, ensure};
 use nanobot_channel::{ChannelError, SendRecovery};
 
-use super::harness::{Arranged, ChannelHarness};
+use super::Suite;
+use super::harness::{Ability, ChannelHarness, Event};
+use super::people::People as _;
 use super::running::{Running, hides_secrets};
 use super::stage::Stage;
-use super::{CREDENTIALS, PULSE, Suite, TRANSPORT};
 use crate::conformance::same;
 
 /// How often connections are cut in a row.
@@ -22,19 +23,21 @@ const SETTLED_EVERY: usize = 50;
 const SILENCE: [Duration; 20] = [Duration::from_millis(20); 20];
 
 pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>) -> anyhow::Result<()> {
-    if suite.has(TRANSPORT) {
+    if suite.has(Ability::Transport) {
         cuts_lose_nothing(suite.open().await?).await.context("cut connections lose and repeat nothing")?;
         a_cut_while_storing_repeats_nothing(suite.open().await?)
             .await
             .context("a cut while storing repeats nothing")?;
         a_thousand_cuts_lose_nothing(suite.open().await?).await.context("a thousand cuts lose and repeat nothing")?;
+    }
+    if suite.has(Ability::Transport) && suite.has(Ability::Outages) {
         an_outage_loses_nothing(suite.open().await?).await.context("an outage loses and repeats nothing")?;
         sends_fail_during_an_outage(suite.open().await?).await.context("sends fail during an outage and work after")?;
     }
-    if suite.has(PULSE) {
+    if suite.has(Ability::Pulse) {
         silence_is_no_life(suite.open().await?).await.context("a platform that is silent is not alive")?;
     }
-    if suite.has(CREDENTIALS) {
+    if suite.has(Ability::Credentials) {
         revoked_credentials_are_final(suite.open().await?).await.context("revoked credentials end the channel")?;
     }
     Ok(())
@@ -55,19 +58,19 @@ pub(super) fn has_exactly(running: &Running<impl ChannelHarness>, expected: &[St
 }
 
 async fn cuts_lose_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness);
+    let mut running = Running::with_ledger(harness)?;
     running.greeted().await?;
     let mut said = vec!["hello".to_owned()];
     for number in 1..=CUTS {
         for _ in 0..number {
-            running.harness.transport().take()?.cut().await?;
+            running.harness.arrange(Event::Cut).await?;
         }
         let text = format!("after cut number {number}.");
         running.harness.friend_says(&text).await?;
         running.recorded(&text).await?;
         said.push(text);
         // At once, so that what was stored may not be acknowledged yet.
-        running.harness.transport().take()?.cut().await?;
+        running.harness.arrange(Event::Cut).await?;
         let text = format!("right behind cut number {number}.");
         running.harness.friend_says(&text).await?;
         running.recorded(&text).await?;
@@ -79,11 +82,11 @@ async fn cuts_lose_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
 }
 
 async fn a_thousand_cuts_lose_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness);
+    let mut running = Running::with_ledger(harness)?;
     running.greeted().await?;
     let mut said = vec!["hello".to_owned()];
     for number in 1..=MANY_CUTS {
-        running.harness.transport().take()?.cut().await?;
+        running.harness.arrange(Event::Cut).await?;
         let text = format!("message {number}.");
         running.harness.friend_says(&text).await?;
         running.recorded(&text).await.with_context(|| format!("after cut number {number}"))?;
@@ -97,10 +100,10 @@ async fn a_thousand_cuts_lose_nothing(harness: impl ChannelHarness) -> anyhow::R
 }
 
 async fn a_cut_while_storing_repeats_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::start(harness);
+    let mut running = Running::start(harness)?;
     running.harness.friend_says("hold on").await?;
     running.arrival(1).await?;
-    running.harness.transport().take()?.cut().await?;
+    running.harness.arrange(Event::Cut).await?;
     // It is stored now, though whoever offered it may not hear of it and offer it again.
     running.stage.change(|stage| {
         let mut ledger = super::stage::Ledger::default();
@@ -115,18 +118,16 @@ async fn a_cut_while_storing_repeats_nothing(harness: impl ChannelHarness) -> an
 }
 
 async fn an_outage_loses_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness);
+    let mut running = Running::with_ledger(harness)?;
     running.greeted().await?;
-    if let Arranged::Impossible(_) = running.harness.transport().take()?.go_down().await? {
-        return running.stop().await.map(drop);
-    }
+    running.harness.arrange(Event::Down).await?;
     let mut said = vec!["hello".to_owned()];
     for number in 1..=3 {
         let text = format!("message {number} of the outage.");
         running.harness.friend_says(&text).await?;
         said.push(text);
     }
-    running.harness.transport().take()?.come_back().await?;
+    running.harness.arrange(Event::Up).await?;
     running.harness.friend_says("back again").await?;
     said.push("back again".to_owned());
     for text in &said {
@@ -138,11 +139,9 @@ async fn an_outage_loses_nothing(harness: impl ChannelHarness) -> anyhow::Result
 }
 
 async fn sends_fail_during_an_outage(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness);
+    let mut running = Running::with_ledger(harness)?;
     let inbound = running.greeted().await?;
-    if let Arranged::Impossible(_) = running.harness.transport().take()?.go_down().await? {
-        return running.stop().await.map(drop);
-    }
+    running.harness.arrange(Event::Down).await?;
     let part = running.reply(&inbound, "wait for me");
     // The first may find a connection that it takes for a living one.
     for is_first in [true, false] {
@@ -152,7 +151,7 @@ async fn sends_fail_during_an_outage(harness: impl ChannelHarness) -> anyhow::Re
         ensure!(is_right, "without a platform: {error}");
         hides_secrets(&running.harness, "an error", &format!("{error} {error:?}"))?;
     }
-    running.harness.transport().take()?.come_back().await?;
+    running.harness.arrange(Event::Up).await?;
     running.harness.friend_says("are you there").await?;
     running.recorded("are you there").await?;
     running.sent(&part).await?;
@@ -167,13 +166,13 @@ async fn listen() {
 }
 
 async fn silence_is_no_life(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness);
+    let mut running = Running::with_ledger(harness)?;
     running.greeted().await?;
     let alive = running.stage.read(|stage| stage.alive);
-    running.harness.pulse().take()?.beat().await?;
+    running.harness.arrange(Event::Beat).await?;
     let more = |stage: &Stage| (stage.alive > alive).then_some(());
     running.stage.wait_for("a sign of life for a beat", more).await?;
-    running.harness.pulse().take()?.stall().await?;
+    running.harness.arrange(Event::Stalled).await?;
     // What was on its way arrives.
     listen().await;
     let alive = running.stage.read(|stage| stage.alive);
@@ -182,7 +181,7 @@ async fn silence_is_no_life(harness: impl ChannelHarness) -> anyhow::Result<()> 
     let (now, texts) = running.stage.read(|stage| (stage.alive, texts(stage)));
     same("signs of life while the platform is silent", &(now - alive), &0)?;
     ensure!(!texts.iter().any(|text| text.contains("can you hear me")), "the harness' stall lets messages through");
-    running.harness.pulse().take()?.recover().await?;
+    running.harness.arrange(Event::Recovered).await?;
     running.recorded("can you hear me").await?;
     let more = |stage: &Stage| (stage.alive > alive).then_some(());
     running.stage.wait_for("a sign of life after the silence", more).await?;
@@ -191,14 +190,14 @@ async fn silence_is_no_life(harness: impl ChannelHarness) -> anyhow::Result<()> 
 }
 
 async fn revoked_credentials_are_final(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness);
+    let mut running = Running::with_ledger(harness)?;
     let inbound = running.greeted().await?;
     if let Some(probe) = running.channel.probe() {
         let who = probe.probe().await.context("the probe works")?;
         hides_secrets(&running.harness, "the probe", &who)?;
     }
     let part = running.reply(&inbound, "anybody there");
-    running.harness.credentials().take()?.revoke().await?;
+    running.harness.arrange(Event::Revoked).await?;
     let (channel, stage) = (running.channel.clone(), running.stage.clone());
     let (ended, mut harness) = running.end().await?;
     ensure!(matches!(ended, ChannelError::Auth(_)), "the channel ended because of {ended:?}");
@@ -215,7 +214,7 @@ async fn revoked_credentials_are_final(harness: impl ChannelHarness) -> anyhow::
     for error in errors {
         hides_secrets(&harness, "an error", &format!("{error} {error:?}"))?;
     }
-    harness.credentials().take()?.restore().await?;
+    harness.arrange(Event::Restored).await?;
     let mut running = Running::on(harness, channel, stage);
     running.harness.friend_says("welcome back").await?;
     running.recorded("welcome back").await?;

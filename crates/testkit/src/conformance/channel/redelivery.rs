@@ -2,14 +2,15 @@
 
 use anyhow::{Context as _, ensure};
 
-use super::harness::ChannelHarness;
+use super::Suite;
+use super::harness::{Ability, ChannelHarness, Event};
+use super::people::People as _;
 use super::running::Running;
 use super::stage::Stage;
-use super::{REDELIVERY, Suite};
 use crate::conformance::same;
 
 pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>) -> anyhow::Result<()> {
-    if !suite.has(REDELIVERY) {
+    if !suite.has(Ability::Redelivery) {
         return Ok(());
     }
     a_repeated_message_is_known(suite.open().await?).await.context("a repeated message is the same message")?;
@@ -24,10 +25,10 @@ fn count(stage: &Stage) -> usize {
 }
 
 async fn a_repeated_message_is_known(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness);
+    let mut running = Running::with_ledger(harness)?;
     let first = running.greeted().await?;
     ensure!(first.id.is_some(), "a message without an id is never known again");
-    running.harness.redelivery().take()?.repeat().await?;
+    running.harness.arrange(Event::Repeated).await?;
     running.harness.acknowledged().await?;
     running.harness.friend_says("next").await?;
     running.recorded("next").await?;
@@ -37,12 +38,12 @@ async fn a_repeated_message_is_known(harness: impl ChannelHarness) -> anyhow::Re
 }
 
 async fn a_restart_repeats_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness);
+    let mut running = Running::with_ledger(harness)?;
     running.greeted().await?;
     let (mut harness, stage) = running.stop().await?;
-    let channel = harness.redelivery().take()?.reopen().await?;
+    let channel = harness.connect()?;
     let mut running = Running::on(harness, channel, stage);
-    running.harness.redelivery().take()?.repeat().await?;
+    running.harness.arrange(Event::Repeated).await?;
     running.harness.friend_says("after the restart").await?;
     running.recorded("after the restart").await?;
     running.harness.acknowledged().await?;
@@ -51,15 +52,15 @@ async fn a_restart_repeats_nothing(harness: impl ChannelHarness) -> anyhow::Resu
 }
 
 async fn what_was_not_stored_comes_again(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::start(harness);
+    let mut running = Running::start(harness)?;
     running.harness.friend_says("do not lose this").await?;
     let before = running.arrival(1).await?;
     // No answer: the program ends before the message is durable.
     let (mut harness, stage) = running.stop().await?;
-    let channel = harness.redelivery().take()?.reopen().await?;
+    let channel = harness.connect()?;
     stage.change(|stage| stage.ledger = Some(super::stage::Ledger::default()));
     let mut running = Running::on(harness, channel, stage);
-    running.harness.offer_again().await?;
+    running.harness.arrange(Event::OfferedAgain).await?;
     let after = running.recorded("do not lose this").await?;
     same("the same message", &(after.journal_id(), after.content), &(before.journal_id(), before.content))?;
     running.harness.acknowledged().await?;
@@ -68,9 +69,9 @@ async fn what_was_not_stored_comes_again(harness: impl ChannelHarness) -> anyhow
 }
 
 async fn order_does_not_matter(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness);
+    let mut running = Running::with_ledger(harness)?;
     running.greeted().await?;
-    running.harness.redelivery().take()?.friend_says_reversed("the earlier", "the later").await?;
+    running.harness.say_reversed("the earlier", "the later").await?;
     let later = running.recorded("the later").await?;
     let earlier = running.recorded("the earlier").await?;
     ensure!(later.journal_id() != earlier.journal_id(), "two messages have one id");

@@ -3,31 +3,24 @@
 
 use anyhow::Context as _;
 
-use super::harness::{Arranged, ChannelHarness};
+use super::Suite;
+use super::harness::{Ability, ChannelHarness};
 use super::outages::has_exactly;
+use super::people::People as _;
 use super::running::{Run, Running};
 use super::stage::Stage;
-use super::{Gap, RIVALS, Suite};
 
-/// What a platform that tells nothing leaves out.
-const TOLD: &str = "rivals: told";
-
-/// Runs the case, and returns that the platform tells nothing, if so.
-pub(super) async fn run<H: ChannelHarness>(
-    suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>,
-) -> anyhow::Result<Option<Gap>> {
-    if !suite.has(RIVALS) {
-        return Ok(None);
+pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>) -> anyhow::Result<()> {
+    if !suite.has(Ability::Rivals) {
+        return Ok(());
     }
-    let tells = two_receivers(suite.open().await?).await.context("two programs with one account")?;
-    Ok(match tells {
-        Arranged::Done => None,
-        Arranged::Impossible(reason) => Some(Gap { ability: TOLD, reason }),
-    })
+    let is_told = suite.has(Ability::NewsOfRivals);
+    two_receivers(suite.open().await?, is_told).await.context("two programs with one account")
 }
 
-async fn two_receivers(harness: impl ChannelHarness) -> anyhow::Result<Arranged> {
-    let mut running = Running::with_ledger(harness);
+/// `is_told` when the platform lets the two know of each other.
+async fn two_receivers(harness: impl ChannelHarness, is_told: bool) -> anyhow::Result<()> {
+    let mut running = Running::with_ledger(harness)?;
     running.greeted().await?;
     let mut said = vec!["hello".to_owned()];
     let complaints = |stage: &Stage| stage.conflicts + stage.degraded.len();
@@ -35,10 +28,8 @@ async fn two_receivers(harness: impl ChannelHarness) -> anyhow::Result<Arranged>
         stage.is_contested = true;
         complaints(stage)
     });
-    let rivals = running.harness.rivals().take()?;
-    let tells = rivals.tells();
-    let rival = Run::start(rivals.rival().await?, &running.stage);
-    if tells == Arranged::Done {
+    let rival = Run::start(running.harness.connect()?, &running.stage);
+    if is_told {
         let told = |stage: &Stage| (complaints(stage) > before).then_some(());
         running.stage.wait_for("a word about the other program", told).await?;
     }
@@ -54,6 +45,5 @@ async fn two_receivers(harness: impl ChannelHarness) -> anyhow::Result<Arranged>
     running.recorded(text).await?;
     said.push(text.to_owned());
     has_exactly(&running, &said)?;
-    running.stop().await?;
-    Ok(tells)
+    running.stop().await.map(drop)
 }

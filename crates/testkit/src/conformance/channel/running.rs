@@ -12,6 +12,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::harness::ChannelHarness;
+use super::people::People as _;
 use super::stage::{Ledger, Played, Stage};
 use crate::log::Log;
 use crate::notes::NoteBook;
@@ -20,7 +21,7 @@ use crate::sync::Watched;
 /// After how long a channel that does not stop counts as hanging. It should be done within
 /// [`STOP_SOON`]; a machine that is busy gets more. A harness whose platform is polled lets a poll
 /// last longer than this.
-const STOP_WITHIN: Duration = Duration::from_secs(15);
+const STOP_WITHIN: Duration = Duration::from_secs(40);
 /// How long a channel may take to stop on a machine that has nothing else to do.
 pub(super) const STOP_SOON: Duration = Duration::from_secs(2);
 /// The pause before a run that ended is started again.
@@ -37,24 +38,24 @@ pub(super) struct Running<H> {
 
 impl<H: ChannelHarness> Running<H> {
     /// Runs the harness' channel. Messages wait for [`Running::answer`].
-    pub(super) fn start(harness: H) -> Self {
+    pub(super) fn start(harness: H) -> anyhow::Result<Self> {
         Self::start_on(&Handle::current(), harness)
     }
 
     /// The same on a runtime that will not live long.
-    pub(super) fn start_on(runtime: &Handle, harness: H) -> Self {
-        let channel = harness.channel();
+    pub(super) fn start_on(runtime: &Handle, mut harness: H) -> anyhow::Result<Self> {
+        let channel = harness.connect()?;
         let friend = Some(harness.friend());
         let stage = Watched::new(Stage { friend, ..Stage::default() });
         let run = Run::start_on(runtime, Arc::clone(&channel), &stage);
-        Self { harness, channel, stage, run, positions: 0 }
+        Ok(Self { harness, channel, stage, run, positions: 0 })
     }
 
     /// The same with a ledger, so that every message is answered at once.
-    pub(super) fn with_ledger(harness: H) -> Self {
-        let running = Self::start(harness);
+    pub(super) fn with_ledger(harness: H) -> anyhow::Result<Self> {
+        let running = Self::start(harness)?;
         running.stage.change(|stage| stage.ledger = Some(Ledger::default()));
-        running
+        Ok(running)
     }
 
     /// Runs a channel on a stage that may have seen others.

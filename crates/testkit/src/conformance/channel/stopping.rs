@@ -9,9 +9,10 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use nanobot_channel::TaskTracker;
 
-use super::harness::{Arranged, ChannelHarness};
+use super::Suite;
+use super::harness::{Ability, ChannelHarness, Event};
+use super::people::People as _;
 use super::running::{Running, STOP_SOON};
-use super::{PULSE, Suite, TRANSPORT};
 use crate::conformance::same;
 
 /// How often a case may take too long before it fails.
@@ -23,15 +24,17 @@ enum Busy {
     Idle,
     HandingOver,
     Sending,
-    WithoutPlatform,
+    /// This took the platform away.
+    WithoutPlatform(Event),
 }
 
 pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>) -> anyhow::Result<()> {
-    for busy in [Busy::Starting, Busy::Idle, Busy::HandingOver, Busy::Sending, Busy::WithoutPlatform] {
+    let away = if suite.has(Ability::Outages) { Event::Down } else { Event::Cut };
+    for busy in [Busy::Starting, Busy::Idle, Busy::HandingOver, Busy::Sending, Busy::WithoutPlatform(away)] {
         let can = match busy {
             Busy::Starting | Busy::Idle | Busy::HandingOver => true,
-            Busy::Sending => suite.has(PULSE),
-            Busy::WithoutPlatform => suite.has(TRANSPORT),
+            Busy::Sending => suite.has(Ability::Pulse),
+            Busy::WithoutPlatform(_) => suite.has(Ability::Transport),
         };
         if can {
             quick(suite, busy).await.with_context(|| format!("stopping is quick: {busy:?}"))?;
@@ -55,24 +58,22 @@ async fn quick<H: ChannelHarness>(
 }
 
 async fn stop_while(busy: Busy, harness: impl ChannelHarness) -> anyhow::Result<Duration> {
-    let mut running = Running::start(harness);
+    let mut running = Running::start(harness)?;
     match busy {
         Busy::Starting => return Ok(running.timed_stop().await?.0),
         Busy::Idle => drop(running.greeted().await?),
         Busy::HandingOver => {
             running.harness.friend_says("hold the line").await?;
             running.arrival(1).await?;
-            let (took, mut harness, _) = running.timed_stop().await?;
-            same("acknowledged without an answer", &harness.is_acknowledged().await?, &false)?;
+            let (took, harness, _) = running.timed_stop().await?;
+            same("acknowledged without an answer", &harness.is_acknowledged(), &false)?;
             return Ok(took);
         }
         Busy::Sending => return stop_while_sending(running).await,
-        Busy::WithoutPlatform => {
+        Busy::WithoutPlatform(away) => {
             running.greeted().await?;
             running.stage.change(|stage| stage.is_away = true);
-            if let Arranged::Impossible(_) = running.harness.transport().take()?.go_down().await? {
-                running.harness.transport().take()?.cut().await?;
-            }
+            running.harness.arrange(away).await?;
         }
     }
     Ok(running.timed_stop().await?.0)
@@ -80,7 +81,7 @@ async fn stop_while(busy: Busy, harness: impl ChannelHarness) -> anyhow::Result<
 
 async fn stop_while_sending(mut running: Running<impl ChannelHarness>) -> anyhow::Result<Duration> {
     let inbound = running.greeted().await?;
-    running.harness.pulse().take()?.stall().await?;
+    running.harness.arrange(Event::Stalled).await?;
     let (channel, part) = (Arc::clone(&running.channel), running.reply(&inbound, "into the silence"));
     let sending = TaskTracker::new().spawn(async move { channel.send(&part).await });
     // Lets the send begin; that it has begun matters to nothing else.

@@ -7,6 +7,7 @@ use nanobot_channel::TextStyle;
 
 use super::Suite;
 use super::harness::ChannelHarness;
+use super::people::People as _;
 use super::running::Running;
 use crate::conformance::same;
 
@@ -21,7 +22,7 @@ pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyho
 }
 
 async fn an_enormous_text_arrives(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness);
+    let mut running = Running::with_ledger(harness)?;
     let mut text = String::new();
     for letter in LETTERS.iter().cycle() {
         if text.len() + letter.len_utf8() > running.harness.longest_text() {
@@ -39,7 +40,7 @@ async fn an_enormous_text_arrives(harness: impl ChannelHarness) -> anyhow::Resul
 }
 
 async fn full_parts_are_taken(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::start(harness);
+    let mut running = Running::start(harness)?;
     let inbound = running.greeted().await?;
     let style = running.channel.text_style();
     let texts = ["1", "2", "3"].map(|first| full_text(first, style));

@@ -1,0 +1,84 @@
+//! What the people of a platform do, in the words of the cases.
+
+use anyhow::Context as _;
+
+use super::harness::{ChannelHarness, Chat, Place, Said, SampleFile, Seen, Wanted, Who};
+
+/// The friend and the stranger of a harness.
+pub(super) trait People: ChannelHarness + Sized {
+    /// The friend says something in the direct chat.
+    async fn friend_says(&mut self, text: &str) -> anyhow::Result<()> {
+        self.say(Said::directly(Who::Friend, text)).await
+    }
+
+    /// The stranger says something in a direct chat of their own.
+    async fn stranger_says(&mut self, text: &str) -> anyhow::Result<()> {
+        self.say(Said::directly(Who::Stranger, text)).await
+    }
+
+    /// The friend says something in the room.
+    async fn friend_says_in_room(&mut self, text: &str, addressed: bool) -> anyhow::Result<()> {
+        self.say(Said { place: Place::Room { addressed }, ..Said::directly(Who::Friend, text) }).await
+    }
+
+    /// The stranger says something to the assistant in the same room.
+    async fn stranger_says_in_room(&mut self, text: &str) -> anyhow::Result<()> {
+        self.say(Said { place: Place::Room { addressed: true }, ..Said::directly(Who::Stranger, text) }).await
+    }
+
+    /// Somebody sends a file with a text to their direct chat.
+    async fn sends(&mut self, who: Who, file: &SampleFile, text: &str) -> anyhow::Result<()> {
+        self.say(Said { file: Some(file), ..Said::directly(who, text) }).await
+    }
+
+    /// Waits until the friend was shown `count` complete messages, and returns the texts of all.
+    async fn friend_was_shown(&mut self, count: usize) -> anyhow::Result<Vec<String>> {
+        let is_enough = |seen: &[Seen]| complete(seen).count() >= count;
+        let seen = look(self, Chat::Friend, &format!("{count} messages"), &is_enough).await?;
+        Ok(complete(&seen).map(|seen| seen.text.clone()).collect())
+    }
+
+    /// Waits until the friend sees exactly `text` in a message that may still grow.
+    async fn friend_sees(&mut self, text: &str) -> anyhow::Result<()> {
+        let is_there = |seen: &[Seen]| seen.iter().any(|seen| seen.text == text);
+        look(self, Chat::Friend, text, &is_there).await.map(drop)
+    }
+
+    /// Waits until the friend sees these messages, in this order, and nothing else: neither one that
+    /// may still grow nor one that is to grow no more.
+    async fn friend_sees_only(&mut self, texts: &[&str]) -> anyhow::Result<()> {
+        let is_all = |seen: &[Seen]| seen.iter().map(|seen| seen.text.as_str()).eq(texts.iter().copied());
+        look(self, Chat::Friend, &format!("nothing but {texts:?}"), &is_all).await.map(drop)
+    }
+
+    /// Waits until the friend got `count` files, and returns all of them.
+    async fn friend_got_files(&mut self, count: usize) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+        let is_enough = |seen: &[Seen]| seen.iter().map(|seen| seen.files.len()).sum::<usize>() >= count;
+        let seen = look(self, Chat::Friend, &format!("{count} files"), &is_enough).await?;
+        Ok(seen.into_iter().flat_map(|seen| seen.files).collect())
+    }
+
+    /// Waits until the stranger was told something in the direct chat, and returns all of it.
+    async fn stranger_was_told(&mut self) -> anyhow::Result<Vec<String>> {
+        let seen = look(self, Chat::Stranger, "something", &|seen| !seen.is_empty()).await?;
+        Ok(seen.into_iter().map(|seen| seen.text).collect())
+    }
+}
+
+impl<H: ChannelHarness> People for H {}
+
+/// Waits until people see something; the error says what they saw instead.
+async fn look(
+    harness: &mut impl ChannelHarness,
+    chat: Chat,
+    what: &str,
+    is_there: &(dyn Fn(&[Seen]) -> bool + Sync),
+) -> anyhow::Result<Vec<Seen>> {
+    let wanted = Wanted::new(is_there);
+    let seen = harness.see(chat, &wanted).await;
+    seen.with_context(|| format!("waiting for {what} in the chat {chat:?}, where people see {:?}", wanted.last()))
+}
+
+fn complete(seen: &[Seen]) -> impl Iterator<Item = &Seen> {
+    seen.iter().filter(|seen| !seen.is_draft)
+}

@@ -1,0 +1,149 @@
+//! The channel against a relay on loopback, held to the public suite of all channels.
+#![expect(clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+mod platform;
+
+use std::sync::Arc;
+
+use anyhow::bail;
+use custom_channel::RelayFactory;
+use nanobot_channel::{
+    Channel, ChannelFactory as _, InboundMessage, OutboundKey, OutboundKind, OutboundMessage, OutboundPart, RawConfig,
+    SendRecovery, SenderId, Value, async_trait,
+};
+use nanobot_testkit::conformance::{self, Ability, ChannelHarness, Chat, Event, Said, Seen, SendFault, Wanted, Who};
+use serde_json::json;
+
+use platform::{Board, Relay, TOKEN};
+
+/// The relay's end of the conversations.
+struct Harness {
+    relay: Relay,
+    said: usize,
+    last: Value,
+}
+
+impl Harness {
+    async fn open() -> anyhow::Result<Self> {
+        Ok(Self { relay: Relay::start().await?, said: 0, last: Value::Null })
+    }
+}
+
+fn person(chat: Chat) -> &'static str {
+    if chat == Chat::Stranger { "mallory" } else { "ann" }
+}
+
+fn seen_by(person: &str, board: &Board) -> Vec<Seen> {
+    board.shown.iter().filter(|(_, to, _)| to == person).map(|(_, _, text)| Seen::new(text)).collect()
+}
+
+#[async_trait]
+impl ChannelHarness for Harness {
+    fn friend(&self) -> SenderId {
+        "ann".into()
+    }
+
+    fn secrets(&self) -> Vec<String> {
+        vec![TOKEN.to_owned()]
+    }
+
+    fn connect(&mut self) -> anyhow::Result<Arc<dyn Channel>> {
+        let section = json!({"enabled": true, "server": self.relay.server, "token": TOKEN});
+        Ok(RelayFactory.create("relay".into(), &RawConfig::new(section))?)
+    }
+
+    async fn say(&mut self, said: Said<'_>) -> anyhow::Result<()> {
+        self.said += 1;
+        let sender = if said.by == Who::Friend { "ann" } else { "mallory" };
+        self.last = json!({"id": format!("m{}", self.said), "sender": sender, "text": said.text});
+        self.relay.line(self.last.clone());
+        Ok(())
+    }
+
+    fn is_acknowledged(&self) -> bool {
+        self.relay.board.read(|board| board.knows(&self.last))
+    }
+
+    async fn acknowledged(&mut self) -> anyhow::Result<()> {
+        Ok(self.relay.wait_for("an acknowledgement", |board| board.knows(&self.last)).await?)
+    }
+
+    async fn see(&mut self, chat: Chat, wanted: &Wanted<'_>) -> anyhow::Result<Vec<Seen>> {
+        let probe = |board: &Board| wanted.among(seen_by(person(chat), board));
+        Ok(self.relay.board.wait_for("what people see", probe).await?)
+    }
+
+    fn noticed(&self, chat: Chat) -> Vec<String> {
+        let seen = self.relay.board.read(|board| seen_by(person(chat), board));
+        seen.into_iter().map(|seen| seen.text).collect()
+    }
+
+    async fn arrange(&mut self, event: Event) -> anyhow::Result<()> {
+        let board = &self.relay.board;
+        match event {
+            Event::OfferedAgain | Event::Repeated => self.relay.line(self.last.clone()),
+            Event::FailedSend(fault) => board.change(|board| board.fault = Some(fault)),
+            Event::Cut => self.relay.cut(),
+            Event::Down => self.relay.go_down().await?,
+            Event::Up => self.relay.come_back().await?,
+            Event::Beat => self.relay.line(json!({"ping": 1})),
+            Event::Stalled => board.change(|board| board.is_stalled = true),
+            Event::Recovered => board.change(|board| board.is_stalled = false),
+            Event::Revoked => {
+                board.change(|board| board.forgot_the_token = true);
+                self.relay.cut();
+            }
+            Event::Restored => board.change(|board| board.forgot_the_token = false),
+            Event::BrokenDownload => bail!("the relay carries text only"),
+        }
+        Ok(())
+    }
+
+    async fn send_oddities(&mut self) -> anyhow::Result<usize> {
+        let odd = [
+            json!(""),
+            json!("nonsense"),
+            json!({}),
+            json!([]),
+            json!({"id": 7, "sender": null, "text": []}),
+            json!({"id": "m", "sender": "ann"}),
+            json!({"taken": "what nobody sent"}),
+            json!({"refused": "what nobody sent", "why": "why not"}),
+            json!({"news": "of tomorrow"}),
+        ];
+        let count = odd.len();
+        odd.into_iter().for_each(|line| self.relay.line(line));
+        Ok(count)
+    }
+}
+
+#[tokio::test]
+async fn the_channel_keeps_every_promise() {
+    let takes_or_refuses = "the relay takes a part or refuses it";
+    let missing = [
+        (Ability::Rooms, "every chat of the relay is one person's"),
+        (Ability::IncomingFiles, "the relay carries text only"),
+        (Ability::OutgoingFiles, "the relay carries text only"),
+        (Ability::DraftView, "what the relay has shown does not change"),
+        (Ability::Rivals, "the relay takes one connection at a time, and another program waits for its end"),
+        (Ability::SendFault(SendFault::RateLimited), takes_or_refuses),
+        (Ability::SendFault(SendFault::Broken), takes_or_refuses),
+        (Ability::SendFault(SendFault::ChatGone), takes_or_refuses),
+        (Ability::SendFault(SendFault::TooLarge), takes_or_refuses),
+        (Ability::SendFault(SendFault::Unauthorized), takes_or_refuses),
+    ];
+    conformance::channel(Harness::open, &missing).await.unwrap();
+}
+
+#[tokio::test]
+async fn without_a_connection_a_part_has_surely_not_arrived() {
+    let mut harness = Harness::open().await.unwrap();
+    let channel = harness.connect().unwrap();
+    let inbound = InboundMessage::text("relay", "ann", "ann", "hi");
+    let key = OutboundKey { turn: "turn".into(), position: 0 };
+    let message = OutboundMessage::in_reply_to(&inbound, key, OutboundKind::Final, "hello".to_owned());
+    let (text, plain, blocks) = ("hello".to_owned(), "hello".to_owned(), Vec::new());
+    let part = OutboundPart { message: Arc::new(message), index: 0, count: 1, text, plain, blocks, in_doubt: false };
+    let error = channel.send(&part).await.unwrap_err();
+    assert_eq!(error.recovery(), SendRecovery::Retry { after: None }, "{error}");
+}
