@@ -13,13 +13,14 @@ use std::time::Duration;
 use nanobot_channel::{ChatId, OutboundKey, OutboundMessage};
 use tokio::time::Instant;
 
-/// How long after its time the first one is waited for: it may have been settled by a person.
+/// How long after its time the first one is waited for, and as long again from when that was noticed: it
+/// may have been settled by a person, but the worker may as well have been busy with other chats.
 const GRACE: Duration = Duration::from_secs(5);
 /// The distance between messages that wait behind the first.
 const STEP: Duration = Duration::from_millis(20);
 /// How long one is waited for that waits from before the start.
 const INHERITED: Duration = Duration::from_mins(1);
-/// How often messages behind such a one ask again.
+/// How often messages behind such a one ask again, and behind one that is overdue.
 const ASK_AGAIN: Duration = Duration::from_millis(250);
 /// Above this many chats, those whose time has passed are forgotten.
 const CHATS: usize = 1024;
@@ -39,6 +40,8 @@ struct Chat {
     until: Instant,
     /// It waits from before the start, so that `until` says only how long it is waited for.
     is_inherited: bool,
+    /// It did not come in time, and is waited for once more.
+    is_overdue: bool,
     /// Those behind it, in order.
     behind: VecDeque<OutboundKey>,
 }
@@ -49,7 +52,7 @@ impl Chat {
         let Some(next) = self.behind.pop_front() else { return false };
         let now = Instant::now();
         let until = if self.is_inherited { now + INHERITED } else { self.until.max(now) + STEP };
-        (self.first, self.tries, self.since, self.until) = (next, 0, now, until);
+        (self.first, self.tries, self.since, self.until, self.is_overdue) = (next, 0, now, until, false);
         true
     }
 
@@ -85,15 +88,19 @@ impl Waiting {
     pub(crate) fn stand_back(&mut self, message: &OutboundMessage) -> Option<Duration> {
         let now = Instant::now();
         let chat = self.chats.get_mut(&message.chat_id)?;
-        if chat.first != message.key && now >= chat.until + GRACE && !chat.advance() {
-            self.chats.remove(&message.chat_id);
-            return None;
+        if chat.first != message.key && now >= chat.until + GRACE {
+            if !chat.is_overdue {
+                (chat.is_overdue, chat.until) = (true, now);
+            } else if !chat.advance() {
+                self.chats.remove(&message.chat_id);
+                return None;
+            }
         }
         if chat.first == message.key {
             return None;
         }
         let place = u32::try_from(chat.place(&message.key)).unwrap_or(u32::MAX).saturating_add(1);
-        if chat.is_inherited {
+        if chat.is_inherited || chat.is_overdue {
             return Some(ASK_AGAIN);
         }
         Some(chat.until.saturating_duration_since(now) + STEP.saturating_mul(place))
@@ -116,6 +123,7 @@ impl Waiting {
             since: now,
             until: now + INHERITED,
             is_inherited: true,
+            is_overdue: false,
             behind: VecDeque::new(),
         };
         self.chats.insert(message.chat_id.clone(), chat);
@@ -149,7 +157,7 @@ impl Waiting {
         let behind = self.chats.remove(&message.chat_id).filter(|chat| chat.first == message.key);
         let behind = behind.map(|chat| chat.behind).unwrap_or_default();
         let first = message.key.clone();
-        let chat = Chat { first, tries, since, until: now + pause, is_inherited: false, behind };
+        let chat = Chat { first, tries, since, until: now + pause, is_inherited: false, is_overdue: false, behind };
         self.chats.insert(message.chat_id.clone(), chat);
     }
 
@@ -207,11 +215,27 @@ mod tests {
             waiting.inherit(&message(position), position == 0);
         }
         assert!(!may_go(&mut waiting, 1) && may_go(&mut waiting, 0));
+        for (first, second) in [(1, 2), (2, 3)] {
+            tokio::time::advance(INHERITED + GRACE).await;
+            assert!(!may_go(&mut waiting, second) && !may_go(&mut waiting, first), "it is noticed");
+            tokio::time::advance(GRACE).await;
+            assert!(!may_go(&mut waiting, second) && may_go(&mut waiting, first));
+        }
         tokio::time::advance(INHERITED + GRACE).await;
-        assert!(!may_go(&mut waiting, 2) && may_go(&mut waiting, 1));
-        tokio::time::advance(INHERITED + GRACE).await;
-        assert!(may_go(&mut waiting, 2));
-        tokio::time::advance(INHERITED + GRACE).await;
+        assert!(!may_go(&mut waiting, 3));
+        tokio::time::advance(GRACE).await;
         assert!(may_go(&mut waiting, 3));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_worker_that_was_busy_lets_nobody_overtake() {
+        let mut waiting = Waiting::default();
+        let record = waiting.failed_again(&message(0));
+        waiting.wait(&message(0), record, Duration::from_secs(1));
+        // All the time it was busy with another chat, and the second one was in its hands already.
+        tokio::time::advance(Duration::from_mins(1)).await;
+        assert_eq!([1, 2, 0].map(|position| may_go(&mut waiting, position)), [false, false, true]);
+        waiting.settled(&message(0));
+        assert_eq!([2, 1].map(|position| may_go(&mut waiting, position)), [false, true]);
     }
 }

@@ -57,7 +57,7 @@ async fn is_understood(vendor: &str, base: &str) {
     until("it is answered", async || telegram.texts_in(7).contains(&"Sunny.".to_owned())).await;
     telegram.wait_for_calls("setMessageReaction", 2).await.unwrap();
     until("the reaction is taken back", async || telegram.reactions(7, pushed.message_id).is_empty()).await;
-    assert!(telegram.is_acknowledged(pushed));
+    telegram.wait_for_acknowledged(pushed).await.unwrap();
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
     let log = home.read("logs/gateway.log");
