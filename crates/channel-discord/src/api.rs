@@ -8,9 +8,9 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use nanobot_channel::ChannelError;
-use nanobot_channel_kit::http::{self, Failure};
+use nanobot_channel_kit::http::{self, Failure, Way};
 use reqwest::multipart::Form;
-use reqwest::{Client, Proxy, RequestBuilder, Response, StatusCode, Url};
+use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -46,7 +46,7 @@ pub(crate) enum Body {
 pub(crate) struct Api {
     pub(crate) token: Secret,
     base: Url,
-    proxy: Option<Proxy>,
+    way: Way,
     timeout: Duration,
     limits: Limits,
     /// Built with the first call: roots of trust take time and memory.
@@ -67,7 +67,7 @@ impl Api {
         Ok(Self {
             token: config.token.clone(),
             base,
-            proxy: proxy(config, shared_proxy)?,
+            way: way(config, shared_proxy)?,
             timeout: config.request_timeout(),
             limits: Limits::default(),
             client: OnceLock::new(),
@@ -160,7 +160,7 @@ impl Api {
 
     fn client(&self) -> Result<&Client, CallError> {
         let build = || {
-            let builder = http::client(self.proxy.as_ref());
+            let builder = http::client(&self.way);
             builder.user_agent(USER_AGENT).build().map_err(|error| self.scrub(&Failure::from(error).text))
         };
         self.client.get_or_init(build).as_ref().map_err(|why| CallError::Setup(why.clone()))
@@ -178,14 +178,14 @@ impl Api {
     }
 }
 
-fn proxy(config: &DiscordConfig, shared: Option<&str>) -> Result<Option<Proxy>, ChannelError> {
-    let own = config.proxy.as_ref().map(Secret::expose).filter(|proxy| !proxy.is_empty());
-    let Some(mut proxy) = http::proxy(own, shared)? else { return Ok(None) };
-    if let Some(name) = config.proxy_username.as_deref().filter(|_| own.is_some()) {
-        let password = config.proxy_password.as_ref().map(Secret::expose).unwrap_or_default();
-        proxy = proxy.basic_auth(name, password);
-    }
-    Ok(Some(proxy))
+/// The name and the password are for the channel's own proxy alone.
+fn way(config: &DiscordConfig, shared: Option<&str>) -> Result<Way, ChannelError> {
+    let own = config.proxy.as_ref().map(Secret::expose);
+    let way = Way::new(own, shared)?;
+    Ok(match config.proxy_username.as_deref().filter(|_| own.is_some()) {
+        Some(name) => way.with_login(name, config.proxy_password.as_ref().map(Secret::expose).unwrap_or_default()),
+        None => way,
+    })
 }
 
 /// What Discord says with a refusal.

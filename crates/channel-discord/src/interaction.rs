@@ -74,6 +74,11 @@ impl<'a> Asked<'a> {
     }
 }
 
+/// Where a command was given or a button pressed.
+pub(crate) fn channel_of(interaction: &Interaction) -> Option<ChannelId> {
+    Asked::of(interaction).map(|asked| asked.channel)
+}
+
 impl DiscordChannel {
     /// Tells Discord which commands there are, without waiting for it.
     pub(crate) fn offer_commands(&self, application: ApplicationId, context: &ChannelContext) {

@@ -3,14 +3,23 @@
 //! A fetched message differs from one of the gateway: it does not say in which server it was
 //! written, which the channel's place among the [seen](crate::seen) ones adds. It passes through the
 //! same judgement, so that nobody is heard who would not have been.
+//!
+//! Decision: Discord is asked about one channel after the other, and events are dealt with meanwhile. An
+//! event in a channel that is behind lets it be asked about first, so that it waits for what was missed
+//! in its own channel and for no other. Events are dealt with in one line, though: where that one answer
+//! does not come, all of them wait, for `requestTimeout` at most.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use nanobot_channel::ChannelContext;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serenity::model::channel::Message;
 use serenity::model::id::{ChannelId, MessageId};
+use tokio::time::Instant;
 
 use crate::api::Body;
 use crate::channel::DiscordChannel;
@@ -26,17 +35,6 @@ const PAGE: usize = 100;
 const PAGES: usize = 3;
 /// What is older is left out.
 const LONGEST_AGO: Duration = Duration::from_hours(24);
-
-/// How far fetching got.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Round {
-    /// Nothing is missing any more.
-    Complete,
-    /// Something could not be fetched; Discord may want so long a pause before it is tried again.
-    Again(Option<Duration>),
-    /// The assistant is going down.
-    Stopped,
-}
 
 /// What was missed in a channel.
 #[derive(Debug, Default)]
@@ -56,54 +54,174 @@ struct Fetched {
     message: Option<Message>,
 }
 
-impl DiscordChannel {
-    /// Fetches what is missing in the channels that are behind, and deals with it.
-    pub(crate) async fn catch_up(&self, context: &ChannelContext) -> Round {
-        let (mut fetched, mut cut) = (0, 0);
-        let mut round = Round::Complete;
-        for behind in self.seen.behind() {
-            match self.missed(behind).await {
-                Ok(missed) => {
-                    fetched += missed.messages.len();
-                    cut += usize::from(missed.is_cut);
-                    for message in &missed.messages {
-                        if self.hear(message, context).await == Next::Stop {
-                            return Round::Stopped;
-                        }
-                        self.seen.reach(behind.channel, message.id.get());
-                    }
-                    self.seen.reach(behind.channel, missed.newest);
-                    self.seen.catch_up(behind);
+/// Catches up with the channels that are behind, one after the other in rounds, and with one in which
+/// something is said right away.
+pub(crate) struct CatchUp<'a> {
+    channel: &'a DiscordChannel,
+    context: &'a ChannelContext,
+    round: Round,
+    /// How many rounds in a row could not fetch everything.
+    failures: u32,
+    /// What Discord is asked for just now.
+    asked: Option<(Behind, BoxFuture<'a, Result<Missed, CallError>>)>,
+    /// Who is asked for after that; the next one comes last.
+    line: Vec<ChannelId>,
+    /// What cannot be fetched in this round.
+    failed: BTreeSet<ChannelId>,
+    /// How long Discord wants nobody to try that again.
+    pause: Duration,
+    /// How many messages were fetched in this round, and in how many channels there were too many.
+    fetched: usize,
+    cut: usize,
+}
+
+/// How far the rounds are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Round {
+    /// Nothing is missing, as far as is known.
+    Over,
+    /// The next one begins then.
+    Due(Instant),
+    UnderWay,
+}
+
+impl<'a> CatchUp<'a> {
+    /// With what an earlier run did not come to.
+    pub(crate) fn new(channel: &'a DiscordChannel, context: &'a ChannelContext) -> Self {
+        Self {
+            channel,
+            context,
+            round: if channel.seen.is_behind() { Round::Due(Instant::now()) } else { Round::Over },
+            failures: 0,
+            asked: None,
+            line: Vec::new(),
+            failed: BTreeSet::new(),
+            pause: Duration::ZERO,
+            fetched: 0,
+            cut: 0,
+        }
+    }
+
+    /// A session began that knows nothing of what was said before it.
+    pub(crate) fn begin(&mut self) {
+        *self = Self { round: Round::Due(Instant::now()), ..Self::new(self.channel, self.context) };
+    }
+
+    /// Waits for what was missed in the next channel, which is to be [taken in](Self::take_in). Cancel
+    /// safe.
+    pub(crate) async fn next(&mut self) -> Answer {
+        loop {
+            if let Some((behind, answer)) = &mut self.asked {
+                let answer = Answer { behind: *behind, missed: answer.await };
+                self.asked = None;
+                return answer;
+            }
+            match self.round {
+                Round::Over => std::future::pending().await,
+                Round::Due(time) => {
+                    tokio::time::sleep_until(time).await;
+                    self.begin_round();
                 }
-                Err(error @ CallError::Refused { status: 400 | 403 | 404, .. }) => {
-                    tracing::info!(channel = %self.name, chat = %behind.channel, %error, "a channel is not to be read any more");
-                    self.seen.forget(behind.channel);
-                }
-                Err(error) => {
-                    tracing::warn!(
-                        channel = %self.name, chat = %behind.channel, %error,
-                        "what was said meanwhile cannot be fetched now"
-                    );
-                    round = Round::Again(error.retry_after());
-                    // Whatever is wrong is not with this channel alone.
-                    if !matches!(error, CallError::Refused { .. }) {
-                        break;
+                Round::UnderWay => match self.line.pop() {
+                    Some(id) => {
+                        let channel = self.channel;
+                        let behind = channel.seen.behind_in(id).filter(|_| !self.failed.contains(&id));
+                        self.asked = behind.map(|behind| (behind, channel.missed(behind).boxed()));
                     }
+                    None => self.end_round(),
+                },
+            }
+        }
+    }
+
+    /// Something is said in a channel: what was missed there comes before it, unless that could not be
+    /// fetched a moment ago.
+    pub(crate) async fn before(&mut self, id: ChannelId) -> Next {
+        if matches!(self.round, Round::Due(time) if time <= Instant::now()) {
+            self.begin_round();
+        }
+        let is_to_be_tried = self.round == Round::UnderWay && !self.failed.contains(&id);
+        let Some(behind) = self.channel.seen.behind_in(id).filter(|_| is_to_be_tried) else { return Next::Confirm };
+        let answer = match self.asked.take_if(|(asked, _)| asked.channel == id) {
+            Some((behind, answer)) => Answer { behind, missed: answer.await },
+            None => Answer { behind, missed: self.channel.missed(behind).await },
+        };
+        self.take_in(answer).await
+    }
+
+    /// Deals with what was missed in a channel.
+    pub(crate) async fn take_in(&mut self, answer: Answer) -> Next {
+        let Answer { behind, missed } = answer;
+        let DiscordChannel { name, seen, .. } = self.channel;
+        match missed {
+            Ok(missed) => {
+                self.fetched += missed.messages.len();
+                self.cut += usize::from(missed.is_cut);
+                for message in &missed.messages {
+                    if self.channel.hear(message, self.context).await == Next::Stop {
+                        return Next::Stop;
+                    }
+                    seen.reach(behind.channel, message.id.get());
+                }
+                seen.reach(behind.channel, missed.newest);
+                seen.catch_up(behind);
+            }
+            Err(error @ CallError::Refused { status: 400 | 403 | 404, .. }) => {
+                tracing::info!(channel = %name, chat = %behind.channel, %error, "a channel is not to be read any more");
+                seen.forget(behind.channel);
+            }
+            Err(error) => {
+                tracing::warn!(
+                    channel = %name, chat = %behind.channel, %error, "what was said meanwhile cannot be fetched now"
+                );
+                self.failed.insert(behind.channel);
+                self.pause = self.pause.max(error.retry_after().unwrap_or_default());
+                // Whatever is wrong is not with this channel alone.
+                if !matches!(error, CallError::Refused { .. }) {
+                    self.end_round();
                 }
             }
         }
+        Next::Confirm
+    }
+
+    fn begin_round(&mut self) {
+        self.round = Round::UnderWay;
+        self.line = self.channel.seen.behind().into_iter().rev().map(|behind| behind.channel).collect();
+        self.failed.clear();
+        (self.pause, self.fetched, self.cut) = (Duration::ZERO, 0, 0);
+    }
+
+    fn end_round(&mut self) {
+        let Self { channel, fetched, cut, .. } = *self;
         if fetched > 0 {
-            tracing::info!(channel = %self.name, messages = fetched, "what was said meanwhile was fetched");
+            tracing::info!(channel = %channel.name, messages = fetched, "what was said meanwhile was fetched");
         }
         if cut > 0 {
             tracing::warn!(
-                channel = %self.name, chats = cut,
+                channel = %channel.name, chats = cut,
                 "of what was said meanwhile the oldest was not fetched: more than a day ago, or more than 300 messages"
             );
         }
-        round
+        self.asked = None;
+        self.line.clear();
+        self.round = if self.failed.is_empty() {
+            Round::Over
+        } else {
+            self.failures += 1;
+            Round::Due(Instant::now() + channel.pause(self.failures).max(self.pause))
+        };
     }
+}
 
+/// What became of asking for what was missed in a channel.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    behind: Behind,
+    missed: Result<Missed, CallError>,
+}
+
+impl DiscordChannel {
     async fn missed(&self, behind: Behind) -> Result<Missed, CallError> {
         let Behind { channel, guild, last, .. } = behind;
         let mut fetched = self.page(channel, &format!("after={last}&")).await?;

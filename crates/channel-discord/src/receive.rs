@@ -10,12 +10,12 @@ use nanobot_channel_kit::growing_pause;
 use serenity::builder::CreateMessage;
 use serenity::model::channel::Message;
 use tokio::sync::mpsc;
-use tokio::time::Instant;
 
 use crate::channel::DiscordChannel;
 use crate::gateway::{Connection, End, Job, Work, chance};
 use crate::inbound::Candidate;
-use crate::missed::Round;
+use crate::interaction::channel_of;
+use crate::missed::CatchUp;
 use crate::place::Place;
 
 /// How many events may wait.
@@ -77,7 +77,7 @@ impl DiscordChannel {
 
     /// The pause after so many failures in a row; a short one after none. Up to a quarter longer by
     /// chance, so that many who failed together do not come back together.
-    fn pause(&self, failures: u32) -> Duration {
+    pub(crate) fn pause(&self, failures: u32) -> Duration {
         let first = self.config.reconnect_pause();
         let pause = failures.checked_sub(1).map_or(first / 5, |doublings| growing_pause(first, doublings));
         pause + pause.mul_f64(chance() / 4.0)
@@ -95,46 +95,53 @@ impl DiscordChannel {
         (end, progress)
     }
 
-    /// Deals with events in order, and before the first of a session with what was missed before it.
-    /// Returns when the assistant goes down.
+    /// Deals with events in order, and with what was missed before them. Returns when the assistant goes
+    /// down.
     async fn deal(&self, mut jobs: mpsc::Receiver<Job>, context: &ChannelContext) {
-        let mut failures = 0;
-        // An earlier run may not have come to it.
-        let mut next_round = self.seen.is_behind().then(Instant::now);
+        let mut catch_up = CatchUp::new(self, context);
         loop {
-            let job = tokio::select! {
+            let next = tokio::select! {
                 biased;
-                () = at(next_round) => {
-                    next_round = match self.catch_up(context).await {
-                        Round::Complete => None,
-                        Round::Again(pause) => {
-                            failures += 1;
-                            Some(Instant::now() + self.pause(failures).max(pause.unwrap_or_default()))
-                        }
-                        Round::Stopped => return,
-                    };
-                    continue;
-                }
-                job = jobs.recv() => job,
-            };
-            let Some(Job { epoch, number, work }) = job else { return };
-            let next = match work {
-                Some(Work::Message(message)) => self.hear(&message, context).await,
-                Some(Work::Interaction(interaction)) => match self.command(&interaction).await {
-                    Some(candidate) => self.take(&candidate, context).await,
-                    None => Next::Confirm,
+                answer = catch_up.next() => catch_up.take_in(answer).await,
+                job = jobs.recv() => match job {
+                    Some(job) => self.deal_with(job, &mut catch_up, context).await,
+                    None => return,
                 },
-                Some(Work::Beginning) => {
-                    (failures, next_round) = (0, Some(Instant::now()));
-                    Next::Confirm
-                }
-                None => Next::Confirm,
             };
             if next == Next::Stop {
                 return;
             }
+        }
+    }
+
+    async fn deal_with(&self, job: Job, catch_up: &mut CatchUp<'_>, context: &ChannelContext) -> Next {
+        let Job { epoch, number, work } = job;
+        let place = match &work {
+            Some(Work::Message(message)) => Some(message.channel_id),
+            Some(Work::Interaction(interaction)) => channel_of(interaction),
+            Some(Work::Beginning) | None => None,
+        };
+        if let Some(place) = place
+            && catch_up.before(place).await == Next::Stop
+        {
+            return Next::Stop;
+        }
+        let next = match work {
+            Some(Work::Message(message)) => self.hear(&message, context).await,
+            Some(Work::Interaction(interaction)) => match self.command(&interaction).await {
+                Some(candidate) => self.take(&candidate, context).await,
+                None => Next::Confirm,
+            },
+            Some(Work::Beginning) => {
+                catch_up.begin();
+                Next::Confirm
+            }
+            None => Next::Confirm,
+        };
+        if next == Next::Confirm {
             self.with_cursor(|cursor| cursor.deal_with(epoch, number));
         }
+        next
     }
 
     /// Deals with a message, unless it came on the other way already: fetched, or by the gateway.
@@ -206,13 +213,5 @@ impl DiscordChannel {
         if let Err(error) = self.create_message(&place, CreateMessage::new().content(text)).await {
             tracing::warn!(channel = %self.name, %error, "a notice could not be sent");
         }
-    }
-}
-
-/// Waits until then; for nothing when there is nothing to wait for.
-async fn at(time: Option<Instant>) {
-    match time {
-        Some(time) => tokio::time::sleep_until(time).await,
-        None => std::future::pending().await,
     }
 }

@@ -186,12 +186,14 @@ impl Seen {
     /// Where something may be missing, first where something was said last.
     pub(crate) fn behind(&self) -> Vec<Behind> {
         let known = self.known();
-        let behind = known.channels.iter().filter(|(_, place)| place.is_behind);
-        let mut behind: Vec<_> = behind
-            .map(|(id, place)| Behind { channel: *id, guild: place.guild, last: place.last, session: known.session })
-            .collect();
+        let mut behind: Vec<_> = known.channels.keys().filter_map(|channel| known.behind_in(*channel)).collect();
         behind.sort_by_key(|behind| std::cmp::Reverse(behind.last));
         behind
+    }
+
+    /// A channel, if something may be missing there.
+    pub(crate) fn behind_in(&self, channel: ChannelId) -> Option<Behind> {
+        self.known().behind_in(channel)
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -200,6 +202,11 @@ impl Seen {
 }
 
 impl Known {
+    fn behind_in(&self, channel: ChannelId) -> Option<Behind> {
+        let Place { guild, last, .. } = *self.channels.get(&channel).filter(|place| place.is_behind)?;
+        Some(Behind { channel, guild, last, session: self.session })
+    }
+
     fn note(&self) -> Note {
         let channels = self.channels.iter().map(|(channel, place)| (*channel, place.guild, place.last));
         Note { bot: self.bot, channels: channels.collect() }

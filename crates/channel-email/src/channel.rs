@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lettre::message::Mailbox as Sender;
 use nanobot_channel::{
     Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryGuarantee, Dialect, InboundMessage, Measure,
-    MessageId, OutboundKey, OutboundKind, OutboundMessage, OutboundPart, Probe, Sent, TextStyle, async_trait,
+    MessageId, Notes, OutboundKey, OutboundKind, OutboundMessage, OutboundPart, Probe, Sent, TextStyle, async_trait,
 };
 
 use crate::EmailConfig;
@@ -33,16 +33,22 @@ pub struct EmailChannel {
 }
 
 impl EmailChannel {
-    /// A channel by its configuration; `shared_proxy` is the proxy of all clients. Opens nothing.
+    /// A channel by its configuration; `shared_proxy` is the proxy of all clients, and `notes` are those
+    /// that it gets when it runs, where it has to know them before. Opens nothing.
     ///
     /// # Errors
     /// [`ChannelError::Config`] naming the key.
-    pub fn new(name: ChannelName, config: EmailConfig, shared_proxy: Option<&str>) -> Result<Self, ChannelError> {
+    pub fn new(
+        name: ChannelName,
+        config: EmailConfig,
+        shared_proxy: Option<&str>,
+        notes: Option<Arc<dyn Notes>>,
+    ) -> Result<Self, ChannelError> {
         let sender = config.sender()?;
         if !config.verify_dkim && !config.verify_spf {
             tracing::warn!(channel = %name, "verifyDkim and verifySpf are false: anybody can write in anybody's name");
         }
-        Ok(Self { name, servers: Servers::new(config, shared_proxy)?, memory: Memory::default(), sender })
+        Ok(Self { name, servers: Servers::new(config, shared_proxy, notes)?, memory: Memory::default(), sender })
     }
 
     pub(crate) fn config(&self) -> &EmailConfig {

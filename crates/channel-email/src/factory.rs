@@ -112,7 +112,7 @@ impl ChannelFactory for EmailFactory {
 
     fn create(&self, name: ChannelName, config: &RawConfig) -> Result<Arc<dyn Channel>, ChannelError> {
         let section = EmailConfig::from_section(&config.section)?;
-        Ok(Arc::new(EmailChannel::new(name, section, config.proxy.as_deref())?))
+        Ok(Arc::new(EmailChannel::new(name, section, config.proxy.as_deref(), config.notes.clone())?))
     }
 }
 

@@ -3,7 +3,9 @@
 //! Decision: a token is asked for when one is needed, used until shortly before it ends, and asked for
 //! anew when a server does not take it. Some providers answer with another refresh token, and the one
 //! before it is worth nothing then: it is kept among the channel's notes, together with the mark of
-//! the configured one, so that a token that is newly configured wins.
+//! the configured one, so that a token that is newly configured wins. The notes are read before every
+//! use: another program may look at the same mailbox while a gateway runs, and both are to know what
+//! the other one was given.
 //!
 //! What it does not do: get the first refresh token, which a person has to agree to in a browser.
 
@@ -12,9 +14,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use nanobot_channel::{ChannelError, Notes, Value};
-use nanobot_channel_kit::http::{self, Failure, body_within};
+use nanobot_channel_kit::http::{self, Failure, Way, body_within};
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
-use reqwest::{Client, Proxy, Url};
+use reqwest::{Client, Url};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{OnceCell, Semaphore};
 use tokio::time::Instant;
@@ -38,7 +40,7 @@ const LONGEST_ANSWER: u64 = 256 << 10;
 pub(crate) struct Tokens {
     config: Arc<EmailConfig>,
     url: Url,
-    proxy: Option<Proxy>,
+    way: Way,
     client: OnceCell<Client>,
     /// Whoever asks for a token: two at a time would use one refresh token twice.
     turn: Semaphore,
@@ -50,7 +52,9 @@ struct State {
     access: Option<(Secret, Instant)>,
     /// The refresh token that took the place of the configured one.
     later: Option<Secret>,
-    /// Where that is kept. Nobody knows of it before the channel runs.
+    /// Nobody else knows of that.
+    is_unwritten: bool,
+    /// Where it is kept. A channel that was made without notes gets some when it runs.
     notes: Option<Arc<dyn Notes>>,
 }
 
@@ -86,35 +90,43 @@ struct Answer {
 
 impl Tokens {
     /// For a configuration whose `auth` is `oauth2`. Asks for nothing yet.
-    pub(crate) fn new(config: &Arc<EmailConfig>, proxy: Option<Proxy>) -> Result<Self, ChannelError> {
+    pub(crate) fn new(
+        config: &Arc<EmailConfig>,
+        way: Way,
+        notes: Option<Arc<dyn Notes>>,
+    ) -> Result<Self, ChannelError> {
         let url = config.token_url()?;
         let is_here = url.host_str().is_some_and(|host| is_here(host.trim_matches(['[', ']'])));
         Ok(Self {
             url,
             config: Arc::clone(config),
-            proxy: proxy.filter(|_| !is_here),
+            way: if is_here { Way::Straight } else { way },
             client: OnceCell::new(),
             turn: Semaphore::new(1),
-            state: Mutex::default(),
+            state: Mutex::new(State { notes, ..State::default() }),
         })
     }
 
     /// The channel runs, and keeps its notes here.
     pub(crate) async fn begin(&self, notes: &Arc<dyn Notes>) -> Result<(), MailError> {
+        self.with(|state| state.notes = Some(Arc::clone(notes)));
+        self.latest().await.map(drop)
+    }
+
+    /// The refresh token to use: the latest that is known of.
+    async fn latest(&self) -> Result<Secret, MailError> {
+        let (notes, later, is_unwritten) =
+            self.with(|state| (state.notes.clone(), state.later.clone(), state.is_unwritten));
+        let known = later.as_ref().unwrap_or(&self.config.oauth_refresh_token);
+        let Some(notes) = notes else { return Ok(known.clone()) };
+        if is_unwritten {
+            self.write_down(known).await;
+            return Ok(known.clone());
+        }
         let noted = notes.read(NOTE).await.map_err(MailError::Notes)?;
         let noted: Option<Note> = noted.and_then(|text| serde_json::from_str(&text).ok());
         let noted = noted.filter(|note| note.instead_of == self.mark()).map(|note| Secret::new(note.refresh_token));
-        let unwritten = self.with(|state| {
-            state.notes = Some(Arc::clone(notes));
-            if state.later.is_none() {
-                state.later.clone_from(&noted);
-            }
-            state.later.clone().filter(|later| noted.as_ref() != Some(later))
-        });
-        if let Some(later) = unwritten {
-            self.write_down(&later).await;
-        }
-        Ok(())
+        Ok(noted.unwrap_or_else(|| known.clone()))
     }
 
     /// A token that should be taken.
@@ -126,21 +138,27 @@ impl Tokens {
         if let Some((token, _)) = known {
             return Ok(AccessToken { token, is_fresh: false });
         }
-        let later = self.with(|state| state.later.clone());
-        let refresh = later.as_ref().unwrap_or(&self.config.oauth_refresh_token);
-        let limit = self.config.request_timeout();
-        let asked = tokio::time::timeout(limit, self.ask(refresh, trust)).await;
-        let doing = "getting an access token";
-        let answer = asked.map_err(|_elapsed| MailError::Slow { doing, seconds: limit.as_secs() })??;
+        let mut refresh = self.latest().await?;
+        let mut asked = self.ask_in_time(&refresh, trust).await;
+        if matches!(asked, Err(MailError::TokenRefused { .. })) {
+            // Another program may have used it meanwhile.
+            let latest = self.latest().await?;
+            if latest != refresh {
+                refresh = latest;
+                asked = self.ask_in_time(&refresh, trust).await;
+            }
+        }
+        let answer = asked?;
         let token = Secret::new(answer.access_token.unwrap_or_default());
         let lasts = answer.expires_in.as_u64().or_else(|| answer.expires_in.as_str()?.parse().ok()).unwrap_or(USUAL);
         let lasts = Duration::from_secs(lasts);
         let until = now + lasts.saturating_sub(MARGIN).max(lasts / 2).min(Duration::from_secs(24 * USUAL));
-        let next = answer.refresh_token.map(Secret::new).filter(|next| !next.expose().is_empty() && next != refresh);
+        let next = answer.refresh_token.map(Secret::new).filter(|next| !next.expose().is_empty() && *next != refresh);
         self.with(|state| {
             state.access = Some((token.clone(), until));
             if next.is_some() {
                 state.later.clone_from(&next);
+                state.is_unwritten = true;
             }
         });
         if let Some(next) = next {
@@ -157,6 +175,12 @@ impl Tokens {
             }
         });
         !refused.is_fresh
+    }
+
+    async fn ask_in_time(&self, refresh: &Secret, trust: &Trust) -> Result<Answer, MailError> {
+        let limit = self.config.request_timeout();
+        let asked = tokio::time::timeout(limit, self.ask(refresh, trust)).await;
+        asked.unwrap_or(Err(MailError::Slow { doing: "getting an access token", seconds: limit.as_secs() }))
     }
 
     async fn ask(&self, refresh: &Secret, trust: &Trust) -> Result<Answer, MailError> {
@@ -212,7 +236,7 @@ impl Tokens {
 
     async fn client(&self, trust: &Trust) -> Result<Client, MailError> {
         let settings = rustls::ClientConfig::clone(trust.settings().await?.as_ref());
-        let client = http::client(self.proxy.as_ref()).tls_backend_preconfigured(settings).build();
+        let client = http::client(&self.way).tls_backend_preconfigured(settings).build();
         client.map_err(|error| MailError::Tokens { text: Failure::from(error).text })
     }
 
@@ -223,11 +247,12 @@ impl Tokens {
             Ok(text) => notes.write(NOTE, &text).await.map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };
-        if let Err(error) = written {
-            tracing::error!(
+        match written {
+            Ok(()) => self.with(|state| state.is_unwritten = false),
+            Err(error) => tracing::error!(
                 error,
                 "the new refresh token could not be kept; after a restart the provider may want a new login"
-            );
+            ),
         }
     }
 

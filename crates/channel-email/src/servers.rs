@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use nanobot_channel::ChannelError;
-use nanobot_channel_kit::http;
+use nanobot_channel::{ChannelError, Notes};
+use nanobot_channel_kit::http::Way;
 
 use crate::config::LoginMethod;
 use crate::oauth::Tokens;
@@ -23,13 +23,17 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// By the configuration, and by the proxy of all clients. Opens nothing.
-    pub(crate) fn new(config: EmailConfig, shared_proxy: Option<&str>) -> Result<Self, ChannelError> {
+    /// By the configuration, the proxy of all clients, and where later tokens are kept. Opens nothing.
+    pub(crate) fn new(
+        config: EmailConfig,
+        shared_proxy: Option<&str>,
+        notes: Option<Arc<dyn Notes>>,
+    ) -> Result<Self, ChannelError> {
         let config = Arc::new(config);
         let own = config.proxy.as_ref().map(Secret::expose);
         let tokens = match config.auth {
             LoginMethod::Password => None,
-            LoginMethod::Oauth2 => Some(Tokens::new(&config, http::proxy(own, shared_proxy)?)?),
+            LoginMethod::Oauth2 => Some(Tokens::new(&config, Way::new(own, shared_proxy)?, notes)?),
         };
         Ok(Self { route: Route::new(own.or(shared_proxy))?, trust: Trust::new(config.ca_file.clone()), tokens, config })
     }

@@ -7,6 +7,7 @@
 //! What it does not do: retry, and read answers.
 
 use std::error::Error as _;
+use std::fmt;
 use std::time::Duration;
 
 use nanobot_channel::ChannelError;
@@ -27,27 +28,69 @@ pub fn api_base(text: &str, example: &str) -> Result<Url, ChannelError> {
         .ok_or_else(|| wrong("apiBase", &format!("is no address; write one like {example}")))
 }
 
-/// The proxy out of the channel's own key `proxy`, else the one that all clients share; empty is
-/// none. Hosts that the environment excepts are reached without it.
-///
-/// # Errors
-/// [`ChannelError::Config`], when it is no address of a proxy.
-pub fn proxy(own: Option<&str>, shared: Option<&str>) -> Result<Option<Proxy>, ChannelError> {
-    let proxy = own.or(shared).map(str::trim).filter(|proxy| !proxy.is_empty());
-    let unusable =
-        |_| wrong("proxy", "is no address of a proxy; write one like http://host:3128 or socks5://host:1080");
-    let proxy = proxy.map(Proxy::all).transpose().map_err(unusable)?;
-    Ok(proxy.map(|proxy| proxy.no_proxy(NoProxy::from_env())))
+/// The way of a client to a server.
+#[derive(Clone, Default)]
+pub enum Way {
+    /// Through the proxy that the environment names (`HTTPS_PROXY` and its like), if it names one.
+    #[default]
+    AsTheEnvironmentSays,
+    /// Through no proxy.
+    Straight,
+    /// Through this one.
+    Through(Box<Proxy>),
+}
+
+impl Way {
+    /// The way out of the channel's own key `proxy`, else the one that all clients share: through that
+    /// proxy, or through none if it is empty. Hosts that the environment excepts are reached without it.
+    ///
+    /// # Errors
+    /// [`ChannelError::Config`], when it is no address of a proxy.
+    pub fn new(own: Option<&str>, shared: Option<&str>) -> Result<Self, ChannelError> {
+        let Some(address) = own.or(shared).map(str::trim) else { return Ok(Self::AsTheEnvironmentSays) };
+        if address.is_empty() {
+            return Ok(Self::Straight);
+        }
+        let unusable = |_| {
+            wrong(
+                "proxy",
+                "is no address of a proxy; write one like http://host:3128 or socks5://host:1080, or \"\" for none",
+            )
+        };
+        let proxy = Proxy::all(address).map_err(unusable)?.no_proxy(NoProxy::from_env());
+        Ok(Self::Through(Box::new(proxy)))
+    }
+
+    /// The same, and this name and password for its proxy.
+    #[must_use]
+    pub fn with_login(self, name: &str, password: &str) -> Self {
+        match self {
+            Self::Through(proxy) => Self::Through(Box::new(proxy.basic_auth(name, password))),
+            other => other,
+        }
+    }
+}
+
+impl fmt::Debug for Way {
+    /// A proxy may hold a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::AsTheEnvironmentSays => "AsTheEnvironmentSays",
+            Self::Straight => "Straight",
+            Self::Through(_) => "Through(_)",
+        })
+    }
 }
 
 /// A client that follows no redirects and keeps to HTTP/1.1, with which WebSockets begin as well.
-pub fn client(proxy: Option<&Proxy>) -> ClientBuilder {
+pub fn client(way: &Way) -> ClientBuilder {
     provide_cryptography();
     let builder =
         Client::builder().connect_timeout(CONNECT).tcp_nodelay(true).http1_only().redirect(redirect::Policy::none());
-    match proxy {
-        Some(proxy) => builder.proxy(proxy.clone()),
-        None => builder,
+    match way {
+        Way::AsTheEnvironmentSays => builder,
+        Way::Straight => builder.no_proxy(),
+        Way::Through(proxy) => builder.proxy(Proxy::clone(proxy)),
     }
 }
 
@@ -105,6 +148,10 @@ pub async fn body_within(mut response: Response, limit: u64) -> Result<Option<Ve
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::{SocketAddr, TcpListener};
+    use std::process::Command;
+
     use super::*;
 
     #[test]
@@ -118,11 +165,74 @@ mod tests {
 
     #[test]
     fn an_empty_proxy_of_its_own_is_none_at_all() {
-        let shared = Some("http://p.test:1");
-        let table = [(None, None, false), (None, shared, true), (Some(" "), shared, false), (shared, None, true)];
-        for (own, shared, is_some) in table {
-            assert_eq!(proxy(own, shared).unwrap().is_some(), is_some, "{own:?}");
+        let shared = Some("http://me:word@p.test:1");
+        let table = [
+            (None, None, "AsTheEnvironmentSays"),
+            (None, shared, "Through(_)"),
+            (None, Some(""), "Straight"),
+            (Some(" "), shared, "Straight"),
+            (Some(""), None, "Straight"),
+            (shared, Some(""), "Through(_)"),
+        ];
+        for (own, shared, way) in table {
+            let found = Way::new(own, shared).unwrap().with_login("me", "other");
+            assert_eq!(format!("{found:?}"), way, "{own:?} {shared:?}");
         }
-        assert!(proxy(Some("http://"), None).is_err());
+        assert!(Way::new(Some("http://"), None).is_err());
+    }
+
+    /// Says to the test in whose process this runs as which way to go.
+    const ROLE: &str = "NANOBOT_TEST_OWN_PROXY";
+    const SERVER: &str = "NANOBOT_TEST_SERVER";
+
+    /// Answers everything with a name.
+    fn answering(name: &'static str) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().map_while(Result::ok) {
+                let mut request = Vec::new();
+                let mut byte = [0];
+                while !request.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read > 0) {
+                    request.push(byte[0]);
+                }
+                let answer =
+                    format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{name}", name.len());
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+        });
+        address
+    }
+
+    /// What a program gets from a server, when the environment names a proxy. The test begins anew in
+    /// a process of its own, because no test changes the environment.
+    #[test]
+    fn only_without_a_word_about_it_the_proxy_of_the_environment_is_asked() {
+        if let (Ok(own), Ok(server)) = (std::env::var(ROLE), std::env::var(SERVER)) {
+            let way = Way::new(Some(own.as_str()).filter(|own| *own != "unset"), None).unwrap();
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let text = runtime.block_on(async {
+                let client = client(&way).build().unwrap();
+                client.get(server).send().await.unwrap().text().await.unwrap()
+            });
+            println!("<{text}>");
+            return;
+        }
+        let (server, of_environment, own) = (answering("server"), answering("environment"), answering("own"));
+        let own = format!("http://{own}");
+        for (own, by) in [("unset", "environment"), ("", "server"), (own.as_str(), "own")] {
+            let mut test = Command::new(std::env::current_exe().unwrap());
+            for name in ["NO_PROXY", "no_proxy", "REQUEST_METHOD"] {
+                test.env_remove(name);
+            }
+            for name in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
+                test.env(name, format!("http://{of_environment}"));
+            }
+            test.env(ROLE, own).env(SERVER, format!("http://{server}/"));
+            let name = "http::tests::only_without_a_word_about_it_the_proxy_of_the_environment_is_asked";
+            let output = test.args(["--exact", name, "--nocapture"]).output().unwrap();
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success() && text.contains(&format!("<{by}>")), "{own}: {text}");
+        }
     }
 }

@@ -10,9 +10,9 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use nanobot_channel::ChannelError;
-use nanobot_channel_kit::http::{self, Failure};
+use nanobot_channel_kit::http::{self, Failure, Way};
 use reqwest::header::RETRY_AFTER;
-use reqwest::{Client, Proxy, RequestBuilder, Response, StatusCode, Url};
+use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +29,7 @@ pub(crate) struct Api {
     pub(crate) bot: Secret,
     app: Secret,
     pub(crate) base: Url,
-    proxy: Option<Proxy>,
+    way: Way,
     pub(crate) timeout: Duration,
     /// Built with the first call: roots of trust take time and memory.
     client: OnceLock<Result<Client, String>>,
@@ -54,7 +54,7 @@ impl Api {
             bot: config.bot_token.clone(),
             app: config.app_token.clone(),
             base,
-            proxy: http::proxy(config.proxy.as_ref().map(Secret::expose), shared_proxy)?,
+            way: Way::new(config.proxy.as_ref().map(Secret::expose), shared_proxy)?,
             timeout: config.request_timeout(),
             client: OnceLock::new(),
         })
@@ -148,7 +148,7 @@ impl Api {
     /// The client, for requests that are none of the Web API's.
     pub(crate) fn client(&self) -> Result<&Client, CallError> {
         let build = || {
-            let builder = http::client(self.proxy.as_ref());
+            let builder = http::client(&self.way);
             builder.build().map_err(|error| self.scrub(&Failure::from(error).text))
         };
         self.client.get_or_init(build).as_ref().map_err(|why| CallError::Setup(why.clone()))

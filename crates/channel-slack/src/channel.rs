@@ -9,7 +9,7 @@ use nanobot_channel::{
     OutboundMessage, OutboundPart, Probe, Sent, TextStyle, TurnEnds, async_trait,
 };
 use nanobot_channel_kit::{Background, DraftBoard};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 use crate::SlackConfig;
 use crate::api::{Api, Done};
@@ -22,11 +22,12 @@ use crate::place::Directory;
 use crate::reactions::Reactions;
 use crate::seen::Seen;
 use crate::thread::ToldThreads;
+use crate::turns::Turns;
 
 /// How much visible text a message gets, in code points; Slack cuts at 40,000 with the markup.
 const TEXT_LIMIT: usize = 39_000;
 
-/// How long the end of a run waits for its note; losing it does no harm.
+/// How long the end of a run waits for its notes; losing them does no harm.
 const LAST_NOTE: Duration = Duration::from_millis(500);
 
 /// An app on Slack.
@@ -39,8 +40,7 @@ pub struct SlackChannel {
     pub(crate) api: Arc<Api>,
     pub(crate) seen: Seen,
     pub(crate) chats: Chats,
-    /// Held while something is asked for that was missed.
-    pub(crate) fetching: Semaphore,
+    pub(crate) turns: Turns,
     pub(crate) told_threads: ToldThreads,
     pub(crate) directory: Directory,
     pub(crate) drafts: DraftBoard<String>,
@@ -69,7 +69,7 @@ impl SlackChannel {
             api,
             seen: Seen::default(),
             chats: Chats::default(),
-            fetching: Semaphore::new(1),
+            turns: Turns::default(),
             told_threads: ToldThreads::default(),
             directory: Directory::default(),
             drafts: DraftBoard::new(Measure::CodePoints, EDIT_LIMIT),
@@ -110,14 +110,17 @@ impl Channel for SlackChannel {
         self.refused.send_replace(None);
         let notes = context.notes.as_ref();
         self.chats.open(notes).await;
+        self.told_threads.open(notes).await;
         let receiving = async {
             tokio::select! {
                 ended = self.receive(&context) => ended,
                 () = self.chats.keep_written(notes) => Ok(()),
+                () = self.told_threads.keep_written(notes) => Ok(()),
             }
         };
         let ended = self.background.during(&context, receiving).await;
-        if tokio::time::timeout(LAST_NOTE, self.chats.write(notes)).await.is_err() {
+        let last_notes = async { tokio::join!(self.chats.write(notes), self.told_threads.write(notes)) };
+        if tokio::time::timeout(LAST_NOTE, last_notes).await.is_err() {
             tracing::warn!(channel = %self.name, "there was no time to note what was heard last");
         }
         ended

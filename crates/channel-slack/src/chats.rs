@@ -17,7 +17,7 @@ use crate::place::Place;
 /// What the note is called.
 const NOTE: &str = "heard";
 /// How many conversations are remembered, and how many threads; the quietest are forgotten.
-const REMEMBERED: usize = 100;
+pub(crate) const REMEMBERED: usize = 100;
 
 /// What is known about places.
 #[derive(Debug)]

@@ -33,6 +33,7 @@ mod socket;
 mod take;
 mod text;
 mod thread;
+mod turns;
 mod upload;
 mod wire;
 

@@ -1,9 +1,9 @@
 //! What was said while nobody listened: fetched afterwards, the oldest first.
 //!
 //! Decision: a conversation is caught up with in its own lane, before what is told of it live, so that
-//! its order stays; all of them ask Slack one after the other, because its limits are small. A message
-//! that is fetched passes through the same judgement as one that is told. Presses of buttons and slash
-//! commands cannot be fetched.
+//! its order stays; all of them take [turns](crate::turns) at asking Slack. A message that is fetched
+//! passes through the same judgement as one that is told. Presses of buttons and slash commands cannot
+//! be fetched.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -52,7 +52,12 @@ impl SlackChannel {
         if behind.is_empty() {
             return Next::Forget;
         }
-        let Ok(Missed { events, places }) = tokio::time::timeout(PATIENCE, self.missed(behind, context)).await else {
+        let missed = tokio::select! {
+            biased;
+            missed = self.missed(behind, context) => Some(missed),
+            () = self.waited_too_long(chat) => None,
+        };
+        let Some(Missed { events, places }) = missed else {
             tracing::warn!(channel = %self.name, chat, "what was said meanwhile took too long to fetch; it is tried again later");
             return Next::Forget;
         };
@@ -72,6 +77,12 @@ impl SlackChannel {
             self.chats.catch_up(&place);
         }
         Next::Forget
+    }
+
+    /// Returns when something told live waits for longer than it may.
+    async fn waited_too_long(&self, chat: &str) {
+        self.turns.awaited(chat).await;
+        tokio::time::sleep(PATIENCE).await;
     }
 
     /// Looks through places of a conversation, of which the first tells of new threads.
@@ -124,7 +135,7 @@ impl SlackChannel {
         loop {
             let extent = Extent { oldest, page: PAGE, pages: PAGES, has_metadata: false };
             let error = {
-                let _turn = self.fetching.acquire().await.ok()?;
+                let _turn = self.turns.turn(&place.chat).await?;
                 match self.said(place, extent).await {
                     Ok((messages, is_all)) => {
                         if !is_all {

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::channel::SlackChannel;
+use crate::chats;
 use crate::error::CallError;
 use crate::inbound::{Candidate, Identity};
 use crate::lanes::Lanes;
@@ -30,8 +31,9 @@ const PATIENCE: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// A connection that lasted so long was a good one, whether or not it brought anything.
 const GOOD: Duration = Duration::from_secs(30);
-/// How much may be under way before no more is read.
-const BUSY: usize = 256;
+/// How much may be under way before no more is read. The conversations that are caught up with are among
+/// it, and are not to keep others waiting.
+const BUSY: usize = 256 + 2 * chats::REMEMBERED;
 
 /// Events after which it has to be seen whether the tokens still work.
 const LEAVING: &[&str] = &["app_uninstalled", "tokens_revoked"];
@@ -239,7 +241,9 @@ impl SlackChannel {
         let received = Instant::now();
         let chat = candidate.as_ref().map_or_else(String::new, |(_, candidate)| candidate.chat.to_string());
         let me = me.clone();
+        let waiting = self.turns.wait(&chat);
         work.add(chat, async move {
+            drop(waiting);
             let next = match candidate {
                 Some((event, candidate)) => self.take(&me, event, candidate, context).await,
                 None => Next::Forget,

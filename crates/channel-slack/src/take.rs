@@ -79,13 +79,18 @@ impl SlackChannel {
                 }
                 Admission::ShuttingDown => return Next::Stop,
                 Admission::Accepted => {
+                    self.told_threads.insert(&candidate);
                     self.begin_reaction(&candidate);
                     if let Some((message, label)) = &candidate.pressed {
                         self.show_choice(candidate.chat.as_str(), message, label);
                     }
                     return Next::Forget;
                 }
-                Admission::Duplicate | Admission::NotAllowed => return Next::Forget,
+                Admission::Duplicate => {
+                    self.told_threads.insert(&candidate);
+                    return Next::Forget;
+                }
+                Admission::NotAllowed => return Next::Forget,
             }
         }
     }

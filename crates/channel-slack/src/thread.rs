@@ -1,9 +1,14 @@
 //! What was said in a thread before the assistant was called into it.
+//!
+//! It is told once: which threads were told is kept in a note over restarts. A thread counts as told when
+//! the message that tells of it is stored, so that nothing is missing in one that comes again.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use nanobot_channel::Notes;
+use nanobot_channel_kit::LateNote;
 use serde::Deserialize;
 
 use crate::channel::SlackChannel;
@@ -12,7 +17,9 @@ use crate::history::Page;
 use crate::inbound::{Candidate, Identity};
 use crate::text::{head, readable};
 
-/// How many threads are remembered as told about.
+/// What the note is called.
+const NOTE: &str = "told-threads";
+/// How many threads are remembered as told about; those told first are forgotten.
 const REMEMBERED: usize = 1024;
 /// How much of each message is repeated, in code points.
 const MESSAGE_LIMIT: usize = 500;
@@ -22,22 +29,81 @@ const PAGE: &str = "1000";
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The threads whose beginning the assistant has been told.
+#[derive(Debug)]
+pub(crate) struct ToldThreads {
+    known: Mutex<Known>,
+    note: LateNote,
+}
+
 #[derive(Debug, Default)]
-pub(crate) struct ToldThreads(Mutex<VecDeque<String>>);
+struct Known {
+    is_read: bool,
+    /// The one told first comes first.
+    told: VecDeque<String>,
+}
+
+impl Default for ToldThreads {
+    /// None are known before [`Self::open`].
+    fn default() -> Self {
+        Self { known: Mutex::default(), note: LateNote::new(NOTE) }
+    }
+}
 
 impl ToldThreads {
-    /// Whether this is the first time; the thread is remembered with that.
-    fn is_first(&self, thread: &str) -> bool {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.iter().any(|known| known == thread) {
+    /// A run begins. The note is read with the first.
+    pub(crate) async fn open(&self, notes: &dyn Notes) {
+        if std::mem::replace(&mut self.known().is_read, true) {
+            return;
+        }
+        let Some(told) = self.note.read::<VecDeque<String>>(notes).await else { return };
+        self.known().told = told.into_iter().take(REMEMBERED).collect();
+    }
+
+    /// Writes the note whenever it changed, but not too often. Does not return.
+    pub(crate) async fn keep_written(&self, notes: &dyn Notes) {
+        self.note.keep_written(notes, || self.known().told.clone()).await;
+    }
+
+    /// Writes the note if it changed.
+    pub(crate) async fn write(&self, notes: &dyn Notes) {
+        self.note.write(notes, || self.known().told.clone()).await;
+    }
+
+    /// A message in a thread is stored: nobody has to be told of it again.
+    pub(crate) fn insert(&self, candidate: &Candidate) {
+        if let Some(name) = name(candidate)
+            && self.known().insert(name)
+        {
+            self.note.change();
+        }
+    }
+
+    fn contains(&self, name: &str) -> bool {
+        self.known().told.iter().any(|known| known == name)
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    /// Whether it was not known.
+    fn insert(&mut self, name: String) -> bool {
+        if self.told.contains(&name) {
             return false;
         }
-        if told.len() >= REMEMBERED {
-            told.pop_front();
+        if self.told.len() >= REMEMBERED {
+            self.told.pop_front();
         }
-        told.push_back(thread.to_owned());
+        self.told.push_back(name);
         true
     }
+}
+
+/// What the thread in which a message is answered is remembered as.
+fn name(candidate: &Candidate) -> Option<String> {
+    candidate.thread.as_deref().map(|thread| format!("{}/{thread}", candidate.chat))
 }
 
 /// One message of a thread, or of a channel.
@@ -57,10 +123,9 @@ impl SlackChannel {
     /// begins with this message has none.
     pub(crate) async fn thread_context(&self, me: &Identity, candidate: &Candidate) -> Option<String> {
         let (chat, before) = (candidate.chat.as_str(), candidate.id.as_str());
-        let is_first = self.told_threads.is_first(&format!("{chat}/{}", candidate.thread.as_deref()?));
-        let thread = candidate.said_in.as_deref().filter(|thread| is_first && *thread != before)?;
+        let thread = candidate.said_in.as_deref().filter(|thread| *thread != before)?;
         let limit = self.config.thread_context_limit;
-        if !self.config.include_thread_context || limit == 0 {
+        if !self.config.include_thread_context || limit == 0 || self.told_threads.contains(&name(candidate)?) {
             return None;
         }
         let query = [("channel", chat), ("ts", thread), ("latest", before), ("limit", PAGE)];
@@ -100,12 +165,13 @@ fn in_words(me: &Identity, messages: &[Reply], before: &str, limit: usize) -> Op
 
 #[cfg(test)]
 mod tests {
+    use nanobot_channel::LONGEST_NOTE;
+    use nanobot_testkit::NoteBook;
+
     use super::*;
 
     #[test]
-    fn a_thread_is_told_once_and_shortened() {
-        let told = ToldThreads::default();
-        assert_eq!([told.is_first("a"), told.is_first("b"), told.is_first("a")], [true, true, false]);
+    fn what_was_said_is_shortened() {
         let me = Identity { user: "UBOT".into(), name: "nano".into(), team: "T".into() };
         let message = |ts: &str, user: &str, text: &str| Reply {
             ts: ts.into(),
@@ -124,5 +190,21 @@ mod tests {
         let words = format!("[Earlier in this thread:\n<@UANN>: {}...\nyou: 1 < 2\nsomebody: hm]", "語".repeat(500));
         assert_eq!(in_words(&me, &messages, "6", 3), Some(words));
         assert_eq!(in_words(&me, &messages[5..], "6", 3), None);
+    }
+
+    #[tokio::test]
+    async fn the_note_is_bounded_and_those_told_first_are_forgotten() {
+        let (notes, told) = (NoteBook::default(), ToldThreads::default());
+        let thread = |number: usize| format!("C0123456789/{}.000001", 1_700_000_000 + number);
+        for number in 0..=REMEMBERED {
+            assert!(told.known().insert(thread(number)));
+            assert!(!told.known().insert(thread(1.min(number))));
+        }
+        told.note.change();
+        told.write(&notes).await;
+        assert!(notes.all()[NOTE].len() < LONGEST_NOTE);
+        let restarted = ToldThreads::default();
+        restarted.open(&notes).await;
+        assert_eq!([0, 1, REMEMBERED].map(|number| restarted.contains(&thread(number))), [false, true, true]);
     }
 }

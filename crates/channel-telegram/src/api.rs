@@ -10,8 +10,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use nanobot_channel::ChannelError;
-use nanobot_channel_kit::http::{self, Failure};
-use reqwest::{Client, Proxy, RequestBuilder, Response, StatusCode, Url};
+use nanobot_channel_kit::http::{self, Failure, Way};
+use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -32,7 +32,7 @@ pub(crate) struct Api {
     base: Url,
     /// It is Telegram's own, so what it calls a path is none of this machine.
     is_official: bool,
-    proxy: Option<Proxy>,
+    way: Way,
     timeout: Duration,
     pool_size: usize,
     pool_timeout: Duration,
@@ -65,7 +65,7 @@ impl Api {
             token: config.token.clone(),
             is_official: Url::parse(API_BASE).is_ok_and(|official| official.host() == base.host()),
             base,
-            proxy: http::proxy(config.proxy.as_ref().map(Secret::expose), shared_proxy)?,
+            way: Way::new(config.proxy.as_ref().map(Secret::expose), shared_proxy)?,
             timeout: config.request_timeout(),
             pool_size,
             pool_timeout: config.pool_timeout(),
@@ -187,7 +187,7 @@ impl Api {
     }
 
     fn build(&self, idle: usize) -> Result<Client, CallError> {
-        let builder = http::client(self.proxy.as_ref()).pool_max_idle_per_host(idle);
+        let builder = http::client(&self.way).pool_max_idle_per_host(idle);
         builder.build().map_err(|error| CallError::Setup(self.scrub(&Failure::from(error).text)))
     }
 

@@ -38,6 +38,7 @@ impl ChannelFactory for TelegramFactory {
             "streamEditInterval": config.stream_edit_interval,
             "pollTimeout": config.poll_timeout,
             "requestTimeout": config.request_timeout,
+            "reconnectPause": config.reconnect_pause,
             "connectionPoolSize": config.connection_pool_size,
             "poolTimeout": config.pool_timeout,
             "webhookUrl": config.webhook_url,
@@ -69,5 +70,6 @@ mod tests {
         section["token"] = json!("1:x");
         let expected = TelegramConfig { token: crate::Secret::new("1:x"), ..TelegramConfig::default() };
         assert_eq!(TelegramConfig::from_section(&section).unwrap(), expected);
+        assert_eq!(section["reconnectPause"], json!(0.5), "a key that is not here is said to have no effect");
     }
 }

@@ -86,15 +86,20 @@ pub trait Channel: Send + Sync + std::fmt::Debug {
 pub struct RawConfig {
     /// The section as it stands in the file, keys in camelCase.
     pub section: Value,
-    /// The proxy every client has to use, when one is configured.
+    /// The proxy every client has to use, when one is configured; empty for none, not even the one
+    /// that the environment names.
     pub proxy: Option<String>,
+    /// What the channel keeps for itself, the same as in its [context](ChannelContext::notes): for
+    /// credentials that change with their use, which is before it runs when it is only
+    /// [looked at](Channel::probe). `None` where nothing is kept.
+    pub notes: Option<Arc<dyn Notes>>,
 }
 
 impl RawConfig {
-    /// A section without a proxy.
+    /// A section without a proxy, for a channel that keeps nothing before it runs.
     #[must_use]
     pub fn new(section: Value) -> Self {
-        Self { section, proxy: None }
+        Self { section, proxy: None, notes: None }
     }
 }
 

@@ -18,15 +18,25 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// The program must have installed a default rustls crypto provider before the first request.
 #[derive(Default)]
 pub struct HttpClients {
-    proxy: Option<Proxy>,
+    way: Way,
     remote: OnceLock<Client>,
     local: OnceLock<Client>,
+}
+
+/// The way to servers elsewhere.
+#[derive(Default)]
+enum Way {
+    #[default]
+    AsTheEnvironmentSays,
+    Straight,
+    Through(Box<Proxy>),
 }
 
 /// Without the proxy, whose address may hold a password.
 impl fmt::Debug for HttpClients {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpClients").field("has_proxy", &self.proxy.is_some()).finish_non_exhaustive()
+        let has_proxy = matches!(self.way, Way::Through(_));
+        f.debug_struct("HttpClients").field("has_proxy", &has_proxy).finish_non_exhaustive()
     }
 }
 
@@ -36,15 +46,21 @@ impl fmt::Debug for HttpClients {
 pub struct ProxyError(String);
 
 impl HttpClients {
-    /// Clients that go through this proxy, or through the one that the environment names.
+    /// Clients that go through this proxy, or through none if it is empty. Without a word about it they
+    /// go through the one that the environment names.
     ///
     /// # Errors
     /// [`ProxyError`] when the address is not one.
     pub fn new(proxy: Option<&str>) -> Result<Self, ProxyError> {
-        let proxy = proxy.map(str::trim).filter(|address| !address.is_empty());
-        let proxy = proxy.map(Proxy::all).transpose().map_err(|error| ProxyError(innermost(&error.without_url())))?;
-        let proxy = proxy.map(|proxy| proxy.no_proxy(NoProxy::from_env()));
-        Ok(Self { proxy, ..Self::default() })
+        let way = match proxy.map(str::trim) {
+            None => Way::AsTheEnvironmentSays,
+            Some("") => Way::Straight,
+            Some(address) => {
+                let proxy = Proxy::all(address).map_err(|error| ProxyError(innermost(&error.without_url())))?;
+                Way::Through(Box::new(proxy.no_proxy(NoProxy::from_env())))
+            }
+        };
+        Ok(Self { way, ..Self::default() })
     }
 
     /// The client for this address.
@@ -55,9 +71,10 @@ impl HttpClients {
         if is_local(url) {
             return built(&self.local, || common().no_proxy().tls_certs_only([]));
         }
-        built(&self.remote, || match &self.proxy {
-            Some(proxy) => common().proxy(proxy.clone()),
-            None => common(),
+        built(&self.remote, || match &self.way {
+            Way::AsTheEnvironmentSays => common(),
+            Way::Straight => common().no_proxy(),
+            Way::Through(proxy) => common().proxy(Proxy::clone(proxy)),
         })
     }
 }
@@ -106,6 +123,10 @@ fn innermost(error: &reqwest::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{SocketAddr, TcpListener};
+    use std::process::Command;
+    use std::sync::mpsc;
+
     use super::*;
 
     #[test]
@@ -129,5 +150,55 @@ mod tests {
         let clients = HttpClients::new(Some("socks5://me:secret@127.0.0.1:1080")).unwrap();
         assert_eq!(format!("{clients:?}"), "HttpClients { has_proxy: true, .. }");
         assert!(HttpClients::new(Some(" ")).is_ok());
+    }
+
+    /// Tells the test in whose process this runs which proxy it is given.
+    const OWN: &str = "NANOBOT_TEST_OWN_PROXY";
+    const SERVER: &str = "NANOBOT_TEST_SERVER";
+
+    /// Hangs up on everybody, and says so before.
+    fn hanging_up(name: &'static str, reached: mpsc::Sender<&'static str>) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                if reached.send(name).is_err() {
+                    break;
+                }
+                drop(stream);
+            }
+        });
+        address
+    }
+
+    /// Whom a program reaches first, when the environment names a proxy. The test begins anew in a
+    /// process of its own, because no test changes the environment.
+    #[test]
+    fn only_without_a_word_about_it_the_proxy_of_the_environment_is_asked() {
+        if let (Ok(own), Ok(server)) = (std::env::var(OWN), std::env::var(SERVER)) {
+            drop(rustls::crypto::ring::default_provider().install_default());
+            let clients = HttpClients::new(Some(own.as_str()).filter(|own| *own != "unset")).unwrap();
+            let server = Url::parse(&server).unwrap();
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(clients.client_for(&server).unwrap().get(server).send()).unwrap_err();
+            return;
+        }
+        let (reached, by) = mpsc::channel();
+        let address = |name| hanging_up(name, reached.clone());
+        let (server, of_environment, own) = (address("server"), address("environment"), address("own"));
+        let own = format!("http://{own}");
+        for (own, expected) in [("unset", "environment"), ("", "server"), (own.as_str(), "own")] {
+            let mut test = Command::new(std::env::current_exe().unwrap());
+            for name in ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"] {
+                test.env(name, format!("http://{of_environment}"));
+            }
+            // Encrypted, because what is not counts as a server on this machine.
+            test.env_remove("NO_PROXY").env_remove("no_proxy").env(OWN, own).env(SERVER, format!("https://{server}/"));
+            let name = "client::tests::only_without_a_word_about_it_the_proxy_of_the_environment_is_asked";
+            let output = test.args(["--exact", name]).output().unwrap();
+            assert!(output.status.success(), "{own}: {output:?}");
+            let all: Vec<_> = by.try_iter().collect();
+            assert!(!all.is_empty() && all.iter().all(|name| *name == expected), "{own}: {all:?}");
+        }
     }
 }

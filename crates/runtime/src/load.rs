@@ -67,9 +67,14 @@ pub fn load_in(environment: Environment, options: &LoadOptions) -> Result<Config
     loader.load()
 }
 
+/// Keys of channels at which `""` means none: no proxy, not the one of the environment; no reaction, not
+/// the usual one.
+const EMPTY_IS_NONE: [&str; 6] =
+    ["proxy", "reactEmoji", "doneEmoji", "readReceiptEmoji", "workingEmoji", "subjectPrefix"];
+
 pub(crate) fn schema() -> Result<Schema, ConfigError> {
     let known_providers = nanobot_providers::TABLE.iter().map(|spec| spec.name);
-    Schema::new()
+    let schema = Schema::new()
         .section("agents.defaults", &AgentDefaults::default())?
         .map("providers", &ProviderSection::template())?
         .names("providers", known_providers)
@@ -85,7 +90,9 @@ pub(crate) fn schema() -> Result<Schema, ConfigError> {
         .section("memory", &MemorySettings::default())?
         .section("cron", &CronConfig::default())?
         .section("logs", &LogSettings::default())?
-        .section("retention", &RetentionSettings::default())
+        .section("retention", &RetentionSettings::default())?;
+    let schema = schema.empty_counts("tools.web.proxy");
+    Ok(EMPTY_IS_NONE.iter().fold(schema, |schema, key| schema.empty_counts(&format!("channels.*.{key}"))))
 }
 
 /// The sections of platforms with the keys that every channel has, so that these are known.
@@ -120,6 +127,100 @@ mod tests {
         assert_eq!(config.section::<ToolsConfig>("tools").unwrap(), ToolsConfig::default());
         assert_eq!(config.section::<DeliverySettings>("channels").unwrap(), DeliverySettings::default());
         assert_eq!(config.section::<SkillsConfig>("skills").unwrap(), SkillsConfig::default());
+    }
+
+    /// Every key that is known, as one value, with what `leaf` makes of its default.
+    fn every_key(leaf: &impl Fn(&Value) -> Value) -> Value {
+        fn filled(value: &Value, leaf: &impl Fn(&Value) -> Value) -> Value {
+            match value {
+                Value::Object(map) if !map.is_empty() => {
+                    Value::Object(map.iter().map(|(name, value)| (name.clone(), filled(value, leaf))).collect())
+                }
+                default => leaf(default),
+            }
+        }
+        let environment = Environment::new([], Some("/nowhere".into()), "/".into());
+        let mut keys = load_in(environment, &LoadOptions::default()).unwrap().show();
+        for (kind, section) in channel_sections() {
+            keys["channels"][kind] = section;
+        }
+        keys["providers"] = json!({ "custom": ProviderSection::template() });
+        filled(&keys, leaf)
+    }
+
+    fn hidden_below(path: &str, value: &Value, hidden: &mut Vec<String>) {
+        match value {
+            Value::Object(map) => map.iter().for_each(|(name, value)| {
+                hidden_below(format!("{path}.{name}").trim_start_matches('.'), value, hidden);
+            }),
+            Value::Array(items) => items.iter().for_each(|item| hidden_below(path, item, hidden)),
+            Value::String(text) if text == "***" => hidden.push(path.to_owned()),
+            Value::String(text) => assert_eq!(text, "said", "{path}"),
+            Value::Null | Value::Number(_) | Value::Bool(_) => {}
+        }
+    }
+
+    #[test]
+    fn of_all_known_keys_these_are_hidden_and_no_others() {
+        let said = every_key(&|default| match default {
+            Value::Array(_) => json!(["said"]),
+            Value::Object(_) => json!({ "name": "said" }),
+            Value::Number(_) | Value::Bool(_) => default.clone(),
+            _ => json!("said"),
+        });
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("config.json");
+        std::fs::write(&file, said.to_string()).unwrap();
+        let environment = Environment::new([], Some(home.path().into()), "/".into());
+        let options = LoadOptions { config: Some(file), ..LoadOptions::default() };
+        let mut hidden = Vec::new();
+        hidden_below("", &load_in(environment, &options).unwrap().show(), &mut hidden);
+        hidden.sort_unstable();
+        let expected = [
+            "channels.discord.proxyPassword",
+            "channels.discord.token",
+            "channels.email.imapPassword",
+            "channels.email.oauthClientSecret",
+            "channels.email.oauthRefreshToken",
+            "channels.email.smtpPassword",
+            "channels.slack.appToken",
+            "channels.slack.botToken",
+            "channels.telegram.token",
+            "channels.telegram.webhookSecretToken",
+            "channels.websocket.token",
+            "gateway.token",
+            "providers.custom.apiKey",
+            "providers.custom.extraHeaders.name",
+            "tools.web.search.apiKey",
+        ];
+        let is_built_in = |key: &&str| {
+            let kind = key.strip_prefix("channels.").and_then(|key| key.split('.').next());
+            kind.is_none_or(|kind| platforms::defaults().iter().any(|(known, _)| *known == kind))
+        };
+        assert_eq!(hidden, expected.into_iter().filter(is_built_in).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn an_empty_text_reaches_whoever_takes_it_for_none() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("config.json");
+        let mut said = json!({ "tools": { "web": { "proxy": "" } }, "channels": {} });
+        let mut expected = Vec::new();
+        for (kind, section) in channel_sections() {
+            for key in EMPTY_IS_NONE.into_iter().filter(|key| section.get(key).is_some()) {
+                said["channels"][kind][key] = json!("");
+                expected.push((kind, key));
+            }
+        }
+        std::fs::write(&file, said.to_string()).unwrap();
+        let environment = Environment::new([], Some(home.path().into()), "/".into());
+        let config = load_in(environment, &LoadOptions { config: Some(file), ..LoadOptions::default() }).unwrap();
+        let web: nanobot_tools::WebConfig = config.section("tools.web").unwrap();
+        assert_eq!(web.proxy.as_deref(), Some(""));
+        for (kind, key) in expected {
+            let section = config.raw(&format!("channels.{kind}")).unwrap().unwrap();
+            assert_eq!(section[key], "", "{kind}.{key}");
+        }
     }
 
     #[test]

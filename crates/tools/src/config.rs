@@ -127,7 +127,8 @@ impl Default for ExecConfig {
 pub struct WebConfig {
     /// Whether there are any.
     pub enable: bool,
-    /// The proxy for both (`http://…`, `socks5://…`); without one the environment decides.
+    /// The proxy for both (`http://…`, `socks5://…`), empty for none; without a word about it the
+    /// environment decides.
     pub proxy: Option<String>,
     /// What to call oneself; without one, a desktop browser.
     pub user_agent: Option<String>,

@@ -14,6 +14,12 @@ fn texts(assistant: &Assistant) -> Vec<String> {
     assistant.seen().arrived.into_iter().map(|(message, _)| message.content).collect()
 }
 
+/// What arrived of a channel, by its text.
+fn arrived(assistant: &Assistant, chat: &str) -> Vec<String> {
+    let arrived = assistant.seen().arrived.into_iter().filter(|(message, _)| message.chat_id.as_str() == chat);
+    arrived.map(|(message, _)| message.content).collect()
+}
+
 /// Another program with the notes of the last one, which waits until it has a session.
 struct Program {
     fake: DiscordFake,
@@ -78,19 +84,43 @@ async fn what_is_said_while_the_program_is_away_is_heard_afterwards_once_and_in_
     }
     let program = Program::start(fake, assistant, &json!({})).await;
     program.fake.push(Incoming::direct(&ann(), "live"));
-    // First where something was said last.
-    let heard = ["direct", "in the room", "in the thread", "3", "2", "1\n[attachment: /media/cat.png]", "4", "live"];
-    program.hears(&heard).await;
+    program.assistant.message(8).await.unwrap();
     let seen = program.assistant.seen();
-    let (fetched, arrival) = &seen.arrived[3];
+    let direct = seen.arrived[0].0.chat_id.to_string();
+    assert_eq!(arrived(&program.assistant, &direct), ["direct", "1\n[attachment: /media/cat.png]", "4", "live"]);
+    assert_eq!(arrived(&program.assistant, &thread.to_string()), ["in the thread", "3"]);
+    assert_eq!(arrived(&program.assistant, &room.to_string()), ["in the room", "2"]);
+    let of = |text: &str| seen.arrived.iter().find(|(message, _)| message.content == text).unwrap();
+    let (fetched, arrival) = of("3");
     assert_eq!(fetched.session_key().as_str(), format!("discord:{room}:thread:{thread}"));
-    assert_eq!(fetched.metadata["guild_id"], seen.arrived[1].0.metadata["guild_id"]);
+    assert_eq!(fetched.metadata["guild_id"], of("in the room").0.metadata["guild_id"]);
     assert_eq!(*arrival, in_server(&[room], false));
-    assert_eq!(seen.arrived[4].1, in_server(&[], false));
+    assert_eq!(of("2").1, in_server(&[], false));
     let (fake, assistant) = program.stop().await;
     let program = Program::start(fake, assistant, &json!({})).await;
     program.fake.push(Incoming::direct(&ann(), "nothing was missed"));
-    program.hears(&[&heard[..], &["nothing was missed"]].concat()).await;
+    program.assistant.message(9).await.unwrap();
+    assert_eq!(texts(&program.assistant)[8..], ["nothing was missed"]);
+    program.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_said_live_waits_for_what_was_missed_in_its_own_channel_alone() {
+    let (keys, room) = (json!({"requestTimeout": 600}), CHANNELS[0]);
+    let program = Program::first(&keys).await;
+    program.fake.push(Incoming::direct(&ann(), "direct"));
+    program.fake.push(Incoming::in_channel(room, &ann(), "room"));
+    program.hears(&["direct", "room"]).await;
+    let (fake, assistant) = program.stop().await;
+    fake.push(Incoming::direct(&ann(), "missed"));
+    fake.push(Incoming::in_channel(room, &ann(), "missed too"));
+    // The room, where something was said last, comes first, and is never answered for.
+    fake.fail_next("getMessages", Fault::Hang);
+    let program = Program::start(fake, assistant, &keys).await;
+    program.fake.wait_for_calls("getMessages", 1).await.unwrap();
+    program.fake.push(Incoming::in_channel(CHANNELS[1], &ann(), "where nobody talked before"));
+    program.fake.push(Incoming::direct(&ann(), "live"));
+    program.hears(&["direct", "room", "where nobody talked before", "missed", "live"]).await;
     program.stop().await;
 }
 
@@ -164,11 +194,14 @@ async fn a_channel_that_is_gone_is_forgotten_and_one_that_cannot_be_read_now_is_
     fake.fail_next("getMessages", Fault::Status(403, 50_001, "Missing Access".to_owned()));
     let program = Program::start(fake, assistant, &json!({"reconnectPause": 0.01})).await;
     program.hears(&["room", "direct", "kept"]).await;
+    // What comes live waits until it is known what was missed there.
+    program.fake.push(Incoming::in_channel(CHANNELS[0], &ann(), "here again"));
+    program.hears(&["room", "direct", "kept", "here again"]).await;
     let (fake, assistant) = program.stop().await;
-    fake.push(Incoming::in_channel(CHANNELS[0], &ann(), "still gone"));
-    fake.push(Incoming::direct(&ann(), "end"));
+    fake.push(Incoming::in_channel(CHANNELS[0], &ann(), "still there"));
+    fake.push(Incoming::direct(&ann(), "kept, too"));
     let program = Program::start(fake, assistant, &json!({})).await;
-    program.hears(&["room", "direct", "kept", "end"]).await;
+    program.hears(&["room", "direct", "kept", "here again", "kept, too", "still there"]).await;
     program.stop().await;
 }
 

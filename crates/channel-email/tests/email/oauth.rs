@@ -8,7 +8,7 @@ use nanobot_testkit::http::Server;
 use nanobot_testkit::mail::{CLIENT_ID, CLIENT_SECRET, REFRESH_TOKEN};
 use serde_json::json;
 
-use crate::support::{ANN, Running, channel, news, note, played};
+use crate::support::{ANN, Running, channel, channel_with_notes, news, note, played};
 
 /// The keys of a channel that gets its tokens there.
 fn keys(provider: &Server, refresh: &str) -> Value {
@@ -65,6 +65,30 @@ async fn a_later_refresh_token_outlives_a_restart_and_gives_way_to_a_new_one() {
     let running = Running::of(channel(&fake, &keys(&provider, "by hand")), Arc::clone(&assistant));
     receives(&fake, &running, 4).await;
     running.stop().await;
+}
+
+#[tokio::test]
+async fn a_look_at_the_mailbox_keeps_the_later_token_for_the_gateway_and_finds_its_own() {
+    let fake = MailFake::start().await.unwrap();
+    let provider = fake.token_server().await.unwrap();
+    fake.rotate_refresh_tokens();
+    let (keys, assistant) = (keys(&provider, REFRESH_TOKEN), played());
+    let look = async || {
+        let looking = channel_with_notes(&fake, &keys, Arc::clone(assistant.notes()));
+        looking.probe().unwrap().probe().await.unwrap();
+    };
+    look().await;
+    look().await;
+    assert_eq!(fake.access_tokens(), 2);
+    let running = Running::of(channel(&fake, &keys), Arc::clone(&assistant));
+    receives(&fake, &running, 1).await;
+    // It is not asked what it knows when its access ends.
+    look().await;
+    fake.end_access();
+    running.channel.send(&news(ANN, "hello")).await.unwrap();
+    assert_eq!(fake.access_tokens(), 5);
+    running.stop().await;
+    look().await;
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mail_parser::{MessageParser, MimeHeaders as _};
 use nanobot_channel::{
-    Arrival, Channel, ChannelError, ChannelFactory as _, ChannelName, CommandInfo, InboundMessage, OutboundPart,
+    Arrival, Channel, ChannelError, ChannelFactory as _, ChannelName, CommandInfo, InboundMessage, Notes, OutboundPart,
     RawConfig, Value,
 };
 use nanobot_channel_email::EmailFactory;
@@ -26,6 +26,15 @@ const COMMANDS: [CommandInfo; 2] = [
 
 /// A channel at a fake, with these keys besides the usual ones.
 pub(crate) fn channel(fake: &MailFake, keys: &Value) -> Arc<dyn Channel> {
+    made(fake, keys, None)
+}
+
+/// The same with notes from the start, as programs make it.
+pub(crate) fn channel_with_notes(fake: &MailFake, keys: &Value, notes: Arc<dyn Notes>) -> Arc<dyn Channel> {
+    made(fake, keys, Some(notes))
+}
+
+fn made(fake: &MailFake, keys: &Value, notes: Option<Arc<dyn Notes>>) -> Arc<dyn Channel> {
     let mut section = json!({
         "enabled": true, "consentGranted": true,
         "imapHost": "127.0.0.1", "imapPort": fake.imap_port(), "imapUsername": USER, "imapPassword": PASSWORD,
@@ -34,7 +43,8 @@ pub(crate) fn channel(fake: &MailFake, keys: &Value) -> Arc<dyn Channel> {
         "smtpUseTls": false, "fromAddress": "Nano <bot@bot.test>",
     });
     section.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
-    EmailFactory.create(ChannelName::from("email"), &RawConfig::new(section)).unwrap()
+    let config = RawConfig { notes, ..RawConfig::new(section) };
+    EmailFactory.create(ChannelName::from("email"), &config).unwrap()
 }
 
 /// A mail as the own server leaves it: with its report about the sender.

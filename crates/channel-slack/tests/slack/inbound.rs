@@ -1,8 +1,8 @@
 //! What people write, attach, press and command.
 
 use nanobot_channel::{
-    Arrival, Button, DeliveryContext, InboundMessage, MediaRef, MessageId, OutboundKey, OutboundKind, OutboundMessage,
-    SessionKey,
+    Admission, Arrival, Button, DeliveryContext, InboundMessage, MediaRef, MessageId, OutboundKey, OutboundKind,
+    OutboundMessage, SessionKey,
 };
 use nanobot_testkit::slack::{BOT_USER, Fault, Incoming, Person};
 use serde_json::json;
@@ -85,6 +85,25 @@ async fn what_was_said_in_a_thread_before_comes_along_once() {
     say(&ann(), "hm", Some(&other));
     assert_eq!(running.assistant.message(5).await.unwrap().content, "hm");
     assert_eq!(running.fake.calls_of("conversations.replies").len(), 2);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn what_was_said_in_a_thread_before_is_not_told_again_after_a_restart() {
+    let running = Running::start(json!({})).await;
+    let root = running.fake.push(Incoming::to(ROOM, &mallory(), "it broke")).ts;
+    let ask = |text: &str| Incoming::to(ROOM, &ann(), text).in_thread(&root);
+    // What cannot be stored comes again, and all of it.
+    running.assistant.will_answer([Admission::ShuttingDown]);
+    let question = running.fake.push(ask("why?"));
+    let context = "[Earlier in this thread:\n<@U0MALLORY>: it broke]\nwhy?";
+    assert_eq!(running.assistant.message(1).await.unwrap().content, context);
+    let running = running.restart(&json!({}), |_| {}).await;
+    assert_eq!(running.assistant.message(2).await.unwrap().content, context);
+    running.fake.wait_for_acknowledged(&question).await.unwrap();
+    let running = running.restart(&json!({}), |_| {}).await;
+    running.said(ask("and now?")).await;
+    assert_eq!(running.assistant.message(3).await.unwrap().content, "and now?");
     running.stop().await;
 }
 

@@ -74,7 +74,7 @@ async fn what_cannot_work_is_refused_before_anything_is_opened() {
         (json!({"apiBase": "slack"}), "apiBase: is no address; write one like https://slack.com/api"),
         (
             json!({"proxy": "http://me:s3cret@"}),
-            "proxy: is no address of a proxy; write one like http://host:3128 or socks5://host:1080",
+            "proxy: is no address of a proxy; write one like http://host:3128 or socks5://host:1080, or \"\" for none",
         ),
     ];
     for (keys, text) in table {

@@ -57,7 +57,7 @@ async fn what_cannot_work_is_refused_before_anything_is_opened() {
         ),
         (
             json!({"token": TOKEN, "proxy": "http://me:s3cret@"}),
-            "proxy: is no address of a proxy; write one like http://host:3128 or socks5://host:1080",
+            "proxy: is no address of a proxy; write one like http://host:3128 or socks5://host:1080, or \"\" for none",
         ),
     ];
     for (section, text) in table {

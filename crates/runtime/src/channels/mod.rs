@@ -18,8 +18,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use nanobot_channel::{Channel, ChannelError, ChannelName, RawConfig};
-use nanobot_channels::{ChannelSettings, ChannelsError, DeliverySettings, ManagedChannel, PairingStore};
+use nanobot_channels::{ChannelSettings, ChannelsError, DeliverySettings, FileNotes, ManagedChannel, PairingStore};
 use nanobot_config::{Config, ConfigError};
+use nanobot_control::TERMINAL_CHANNEL;
 use nanobot_tools::WebConfig;
 use serde::Deserialize;
 use serde_json::Value;
@@ -108,7 +109,9 @@ impl Wanted {
             section => section?.unwrap_or_default(),
         };
         let WebConfig { proxy, .. } = config.section("tools.web")?;
-        let (raw, kind) = (RawConfig { section, proxy }, kind.unwrap_or_else(|| name.to_owned()));
+        let kind = kind.unwrap_or_else(|| name.to_owned());
+        let notes = FileNotes::new(&config.paths().channel_notes, &ChannelName::from(name));
+        let raw = RawConfig { section, proxy, notes: Some(Arc::new(notes)) };
         let locks = config.environment().user_home().map(|home| home.join(".cache").join("nanobot").join("receiving"));
         let claim = account(&kind, &raw).zip(locks).map(|(account, locks)| locks.join(account));
         let (name, shared) = (ChannelName::from(name), config.section("channels")?);
@@ -129,8 +132,14 @@ impl Wanted {
         Ok(Made { managed, settings })
     }
 
-    /// The channel by itself.
+    /// The channel by itself. None has the name of the terminal, whose word counts for all of them.
     pub(crate) fn channel(&self) -> Result<Arc<dyn Channel>, ChannelsError> {
+        if self.name.as_str() == TERMINAL_CHANNEL {
+            let message =
+                format!("this is the name of the terminal: take another one, with \"kind\": \"{}\"", self.kind);
+            let source = ChannelError::Config { key: "(name)".to_owned(), message };
+            return Err(ChannelsError::Create { name: self.name.clone(), source });
+        }
         platforms::registry().create(&self.kind, self.name.clone(), &self.raw)
     }
 
@@ -233,6 +242,14 @@ mod tests {
     }
 
     #[test]
+    fn no_channel_takes_the_name_of_the_terminal() {
+        let section = json!({ "cli": { "enabled": true, "kind": "telegram", "token": "1:a" } });
+        let made = make_all(channels(&section)).remove(&ChannelName::from("cli"));
+        let why = made.and_then(|(_, made)| made.err()).unwrap();
+        assert!(why.contains("name of the terminal") && why.contains("\"kind\": \"telegram\""), "{why}");
+    }
+
+    #[test]
     fn only_what_a_channel_reads_itself_makes_it_another_one() {
         let of = |section: Value| channels(&json!({ "telegram": section })).remove(0);
         let first = of(json!({ "enabled": true, "token": "1:a" }));
@@ -240,6 +257,7 @@ mod tests {
             (json!({ "enabled": true, "token": "1:a", "allowFrom": ["7"], "sendProgress": false }), true),
             (json!({ "enabled": true, "token": "1:b" }), false),
             (json!({ "enabled": true, "token": "1:a", "reactEmoji": "👍" }), false),
+            (json!({ "enabled": true, "token": "1:a", "reactEmoji": "" }), false),
         ] {
             assert_eq!(first.is_same_channel(&of(section.clone())), is_same, "{section}");
         }

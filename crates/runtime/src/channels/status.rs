@@ -90,7 +90,7 @@ impl fmt::Display for ChannelReport {
         match &self.probe {
             None => Ok(()),
             Some(Probed::Accepted { account }) => write!(f, "\n  its platform answers: {account}"),
-            Some(Probed::Refused { why }) => write!(f, "\n  its platform does not accept it: {why}"),
+            Some(Probed::Refused { why }) => write!(f, "\n  asking its platform failed: {why}"),
             Some(Probed::Unsupported) => write!(f, "\n  there is nothing to ask on this platform"),
         }
     }
@@ -183,4 +183,45 @@ pub(crate) async fn ask(channel: Arc<dyn Channel>) -> Result<Option<String>, Cha
     let Some(probe) = channel.probe() else { return Ok(None) };
     let late = |_| ChannelError::Unavailable(format!("no answer within {} s", ANSWER_WITHIN.as_secs()));
     tokio::time::timeout(ANSWER_WITHIN, probe.probe()).await.map_err(late)?.map(Some)
+}
+
+#[cfg(test)]
+#[cfg(feature = "email")]
+mod tests {
+    use nanobot_config::Environment;
+    use nanobot_testkit::MailFake;
+    use nanobot_testkit::mail::{CLIENT_ID, CLIENT_SECRET, REFRESH_TOKEN, USER};
+    use serde_json::json;
+
+    use super::*;
+    use crate::{LoadOptions, load_in};
+
+    #[tokio::test]
+    async fn a_refresh_token_that_is_good_once_is_not_used_up_by_looking() {
+        let fake = MailFake::start().await.unwrap();
+        let provider = fake.token_server().await.unwrap();
+        fake.rotate_refresh_tokens();
+        let home = tempfile::tempdir().unwrap();
+        let email = json!({
+            "enabled": true, "consentGranted": true, "fromAddress": "bot@bot.test", "auth": "oauth2",
+            "oauthTokenUrl": format!("{}/token", provider.url()), "oauthClientId": CLIENT_ID,
+            "oauthClientSecret": CLIENT_SECRET, "oauthRefreshToken": REFRESH_TOKEN,
+            "imapHost": "127.0.0.1", "imapPort": fake.imap_port(), "imapUsername": USER,
+            "imapUseSsl": false, "imapUseTls": false,
+            "smtpHost": "127.0.0.1", "smtpPort": fake.smtp_port(), "smtpUsername": USER, "smtpUseTls": false,
+        });
+        std::fs::create_dir_all(home.path().join(".nanobot")).unwrap();
+        let file = json!({ "channels": { "email": email } }).to_string();
+        std::fs::write(home.path().join(".nanobot/config.json"), file).unwrap();
+        let environment = Environment::new([], Some(home.path().into()), "/".into());
+        let config = load_in(environment, &LoadOptions::default()).unwrap();
+        for number in 1..=3 {
+            // As every look at a channel makes it, each in a process of its own.
+            let channel = wanted(&config).unwrap().remove(0).channel().unwrap();
+            assert_eq!(channel.probe().unwrap().probe().await.unwrap(), "bot@bot.test");
+            assert_eq!(fake.access_tokens(), number);
+        }
+        let kept = std::fs::read_to_string(config.paths().channel_notes.join("email/refresh-token")).unwrap();
+        assert!(kept.contains(&fake.refresh_token().unwrap()), "{kept}");
+    }
 }

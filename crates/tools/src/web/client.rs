@@ -34,6 +34,7 @@ const PROXY_SCHEMES: [&str; 4] = ["http", "https", "socks5", "socks5h"];
 #[derive(Debug)]
 pub struct HttpClients {
     guard: Arc<UrlGuard>,
+    /// Empty for none; `None` leaves it to the environment.
     proxy: Option<String>,
     user_agent: String,
     guarded: OnceLock<Result<Client, String>>,
@@ -44,11 +45,11 @@ impl HttpClients {
     /// Clients by `config`; nothing is built or opened yet.
     #[must_use]
     pub fn new(config: &WebConfig, guard: Arc<UrlGuard>) -> Self {
-        let given = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
+        let user_agent = config.user_agent.clone().filter(|text| !text.trim().is_empty());
         Self {
             guard,
-            proxy: given(&config.proxy),
-            user_agent: given(&config.user_agent).unwrap_or_else(|| DESKTOP.to_owned()),
+            proxy: config.proxy.as_deref().map(|proxy| proxy.trim().to_owned()),
+            user_agent: user_agent.unwrap_or_else(|| DESKTOP.to_owned()),
             guarded: OnceLock::new(),
             plain: OnceLock::new(),
         }
@@ -65,13 +66,13 @@ impl HttpClients {
         let build = || {
             let builder = self.builder()?.redirect(redirect::Policy::none());
             // The name of the proxy itself is the operator's choice.
-            let builder = if self.proxy.is_some() {
-                builder
-            } else {
-                let exempt = proxies_of_environment();
-                builder.dns_resolver(Arc::new(GuardedNames { guard: Arc::clone(&self.guard), exempt }))
+            let exempt = match self.proxy.as_deref() {
+                None => proxies_of_environment(),
+                Some("") => Vec::new(),
+                Some(_) => return builder.build().map_err(super::failure),
             };
-            builder.build().map_err(super::failure)
+            let names = GuardedNames { guard: Arc::clone(&self.guard), exempt };
+            builder.dns_resolver(Arc::new(names)).build().map_err(super::failure)
         };
         self.guarded.get_or_init(build).as_ref().map_err(Clone::clone)
     }
@@ -88,8 +89,9 @@ impl HttpClients {
     fn builder(&self) -> Result<ClientBuilder, String> {
         provide_cryptography();
         let builder = Client::builder().user_agent(&self.user_agent).connect_timeout(CONNECT).tcp_nodelay(true);
-        match &self.proxy {
+        match self.proxy.as_deref() {
             None => Ok(builder),
+            Some("") => Ok(builder.no_proxy()),
             Some(proxy) => Ok(builder.proxy(parsed(proxy)?)),
         }
     }
@@ -146,5 +148,67 @@ impl Resolve for GuardedNames {
             };
             Ok(addresses)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{SocketAddr, TcpListener};
+    use std::process::Command;
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// Tells the test in whose process this runs which proxy it is given.
+    const OWN: &str = "NANOBOT_TEST_OWN_PROXY";
+    const SERVER: &str = "NANOBOT_TEST_SERVER";
+
+    /// Hangs up on everybody, and says so before.
+    fn hanging_up(name: &'static str, reached: mpsc::Sender<&'static str>) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                if reached.send(name).is_err() {
+                    break;
+                }
+                drop(stream);
+            }
+        });
+        address
+    }
+
+    /// Whom a program reaches first, when the environment names a proxy. The test begins anew in a
+    /// process of its own, because no test changes the environment.
+    #[test]
+    fn only_without_a_word_about_it_the_proxy_of_the_environment_is_asked() {
+        if let (Ok(own), Ok(server)) = (std::env::var(OWN), std::env::var(SERVER)) {
+            let config = WebConfig { proxy: Some(own).filter(|own| own != "unset"), ..WebConfig::default() };
+            let clients = HttpClients::new(&config, Arc::new(UrlGuard::default()));
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            for client in [clients.plain().unwrap(), clients.guarded().unwrap()] {
+                runtime.block_on(client.get(&server).send()).unwrap_err();
+            }
+            return;
+        }
+        let (reached, by) = mpsc::channel();
+        let address = |name| hanging_up(name, reached.clone());
+        let (server, of_environment, own) = (address("server"), address("environment"), address("own"));
+        let own = own.to_string();
+        for (own, expected) in [("unset", "environment"), ("", "server"), (own.as_str(), "own")] {
+            let mut test = Command::new(std::env::current_exe().unwrap());
+            for name in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
+                test.env(name, format!("http://{of_environment}"));
+            }
+            for name in ["NO_PROXY", "no_proxy", "REQUEST_METHOD"] {
+                test.env_remove(name);
+            }
+            let name = "web::client::tests::only_without_a_word_about_it_the_proxy_of_the_environment_is_asked";
+            test.env(OWN, own).env(SERVER, format!("http://{server}/"));
+            let output = test.args(["--exact", name]).output().unwrap();
+            assert!(output.status.success(), "{own}: {output:?}");
+            let all: Vec<_> = by.try_iter().collect();
+            assert!(all.len() >= 2 && all.iter().all(|name| *name == expected), "{own}: {all:?}");
+        }
     }
 }
