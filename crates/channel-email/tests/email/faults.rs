@@ -71,9 +71,15 @@ async fn a_stall_ends_the_run() {
         let fake = MailFake::start().await.unwrap();
         fake.push(note(ANN, "1@friend.test", "hi"));
         fake.fail_next(command, MailFault::Stall);
-        let error = Running::at(&fake, &json!({"requestTimeout": 1, "idleSeconds": 1})).end().await;
-        assert!(matches!(error, ChannelError::Unavailable(_)), "{command}: {error}");
-        assert!(error.to_string().ends_with("took longer than 1 s"), "{command}: {error}");
+        loop {
+            let error = Running::at(&fake, &json!({"requestTimeout": 1, "idleSeconds": 1})).end().await;
+            assert!(matches!(error, ChannelError::Unavailable(_)), "{command}: {error}");
+            // A busy machine may be too slow for anything before that.
+            if fake.commands().iter().any(|known| known == command) {
+                assert!(error.to_string().ends_with("took longer than 1 s"), "{command}: {error}");
+                break;
+            }
+        }
     }
 }
 

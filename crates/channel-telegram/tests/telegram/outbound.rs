@@ -182,8 +182,14 @@ async fn no_answer_in_time_is_of_unknown_outcome() {
     fake.push(Incoming::private(&ann(), "hello"));
     fake.fail_next("sendMessage", Fault::HangAfterEffect);
     let inbound = InboundMessage::text("telegram", "7|ann_x", "7", "hello");
-    let error = channel.send(&reply(&inbound, "x")).await.unwrap_err();
-    assert_eq!(error.recovery(), SendRecovery::Uncertain, "{error}");
+    loop {
+        let error = channel.send(&reply(&inbound, "x")).await.unwrap_err();
+        // A machine that is busy may be too slow even to ask.
+        if !fake.calls_of("sendMessage").is_empty() {
+            assert_eq!(error.recovery(), SendRecovery::Uncertain, "{error}");
+            break;
+        }
+    }
     assert_eq!(fake.texts_in(7), ["x"]);
 }
 

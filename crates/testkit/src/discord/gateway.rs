@@ -18,11 +18,11 @@ use tokio_util::task::TaskTracker;
 use super::session::{ALL_INTENTS, MESSAGE_CONTENT};
 use super::state::State;
 use super::{Order, TOKEN};
-use crate::TestkitError;
 use crate::sync::Watched;
+use crate::{TestkitError, WAIT_LIMIT};
 
-/// What a client may be late beyond two heartbeats.
-const GRACE: Duration = Duration::from_secs(10);
+/// What a client may be late beyond two heartbeats, on a machine that is busy.
+const GRACE: Duration = WAIT_LIMIT;
 const IDENTIFY_FIELDS: &[&str] =
     &["token", "properties", "compress", "large_threshold", "shard", "presence", "intents", "capabilities"];
 const CLIENT_FIELDS: &[&str] = &["op", "d", "s", "t"];
