@@ -74,7 +74,7 @@ async fn a_look_at_the_mailbox_keeps_the_later_token_for_the_gateway_and_finds_i
     fake.rotate_refresh_tokens();
     let (keys, assistant) = (keys(&provider, REFRESH_TOKEN), played());
     let look = async || {
-        let looking = channel_with_notes(&fake, &keys, Arc::clone(assistant.notes()));
+        let looking = channel_with_notes(&fake, &keys, assistant.notes().clone());
         looking.probe().unwrap().probe().await.unwrap();
     };
     look().await;
