@@ -42,8 +42,10 @@ async fn a_day_with_outages_ends_with_every_message_answered_once_or_visibly_unc
 async fn live(world: &mut World, judge: &mut Judge, hour: &Hour) {
     println!("{hour:?}");
     if hour.troubles.contains(&Trouble::TelegramRevoked) {
-        // What is sent while the platform knows nobody fails for good, and should.
+        // What is sent while the platform knows nobody fails for good, and should: also the news that nobody
+        // knows whether an answer arrived.
         world.answered(judge, |_| true).await;
+        world.at_rest().await;
     }
     for trouble in &hour.troubles {
         world.begin_trouble(*trouble);

@@ -368,6 +368,11 @@ impl World {
     /// Waits until the day is over: everything is answered, and nothing is on its way.
     pub(super) async fn finish(&self, judge: &Judge) {
         self.settle(judge, |_| true, true).await;
+        self.at_rest().await;
+    }
+
+    /// Waits until nothing is on its way.
+    pub(super) async fn at_rest(&self) {
         self.wait("everything to be settled", async |world| {
             let open = world.ledger().await.into_iter();
             let open = open.filter(|entry| matches!(entry["state"].as_str(), Some("pending" | "sending")));
