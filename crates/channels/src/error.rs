@@ -31,7 +31,7 @@ pub enum ChannelsError {
         /// The channel.
         name: ChannelName,
         /// The key; empty where it is not known.
-        key: &'static str,
+        key: String,
         /// What is wrong.
         #[source]
         source: serde_json::Error,

@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use nanobot_channel::{ChannelName, Value};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::{AccessRules, ChannelsError, DirectRules};
 
@@ -152,20 +153,18 @@ impl AllowFrom {
 
 impl<'de> Deserialize<'de> for AllowFrom {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        /// Numeric ids are often written without quotes.
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Id {
-            Text(String),
-            Number(i64),
+        let wrong = || D::Error::custom("a list of ids is wanted, such as [\"12345\", \"ann\"]");
+        // Numeric ids are often written without quotes.
+        let id = |id: &Value| match id {
+            Value::String(text) => Some(text.clone()),
+            Value::Number(number) if !number.is_f64() => Some(number.to_string()),
+            _ => None,
+        };
+        match Value::deserialize(deserializer)? {
+            Value::Null => Ok(Self::Unset),
+            Value::Array(ids) => ids.iter().map(id).collect::<Option<_>>().map(Self::Listed).ok_or_else(wrong),
+            _ => Err(wrong()),
         }
-        let ids: Option<Vec<Id>> = Option::deserialize(deserializer)?;
-        Ok(ids.map_or(Self::Unset, |ids| {
-            Self::listed(ids.into_iter().map(|id| match id {
-                Id::Text(text) => text,
-                Id::Number(number) => number.to_string(),
-            }))
-        }))
     }
 }
 
@@ -196,15 +195,18 @@ impl ChannelSettings {
         section: &Value,
     ) -> Result<Self, ChannelsError> {
         let layers = Layers { name, section, platform };
-        let wrong = |source| ChannelsError::Settings { name: name.clone(), key: "", source };
-        let mut delivery = serde_json::to_value(shared).map_err(wrong)?;
+        let wrong = |key: &str, source| ChannelsError::Settings { name: name.clone(), key: key.to_owned(), source };
+        let mut delivery = serde_json::to_value(shared).map_err(|source| wrong("", source))?;
         if let Some(keys) = delivery.as_object_mut() {
             for (key, value) in keys {
                 if let Some(own) = layers.said(&[key]) {
                     value.clone_from(own);
+                    // By itself, so that the error can name it.
+                    DeliverySettings::deserialize(json!({ key: own })).map_err(|source| wrong(key, source))?;
                 }
             }
         }
+        let delivery = serde_json::from_value(delivery).map_err(|source| wrong("", source))?;
         let direct = DirectRules::default();
         let access = AccessRules {
             allow_from: layers.read("allowFrom")?.unwrap_or_default(),
@@ -218,7 +220,7 @@ impl ChannelSettings {
             group_allow_from: layers.read("groupAllowFrom")?.unwrap_or_default(),
             groups: layers.read("groups")?.unwrap_or_default(),
         };
-        Ok(Self { access, delivery: serde_json::from_value(delivery).map_err(wrong)? })
+        Ok(Self { access, delivery })
     }
 }
 
@@ -240,7 +242,7 @@ impl<'a> Layers<'a> {
     fn read<T: DeserializeOwned>(&self, key: &'static str) -> Result<Option<T>, ChannelsError> {
         let said = self.said(&key.split('.').collect::<Vec<_>>());
         let read = said.map(|value| serde_json::from_value(value.clone())).transpose();
-        read.map_err(|source| ChannelsError::Settings { name: self.name.clone(), key, source })
+        read.map_err(|source| ChannelsError::Settings { name: self.name.clone(), key: key.to_owned(), source })
     }
 }
 
@@ -256,7 +258,7 @@ fn found<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use std::error::Error as _;
 
     use super::*;
 
@@ -309,16 +311,23 @@ mod tests {
         let resolve = |section: Value| {
             let shared = DeliverySettings::default();
             let resolved = ChannelSettings::resolve(&"mail".into(), &shared, &json!({}), &section);
-            resolved.map(|settings| settings.access).map_err(|error| error.to_string())
+            resolved.map(|settings| settings.access).map_err(|error| {
+                let why = error.source().map(ToString::to_string).unwrap_or_default();
+                format!("{error}: {why}")
+            })
         };
         let table = [
-            (json!({"groupPolicy": "all"}), "channels.mail.groupPolicy cannot be used"),
-            (json!({"dm": {"policy": 1}}), "channels.mail.dm.policy cannot be used"),
-            (json!({"allowFrom": "me"}), "channels.mail.allowFrom cannot be used"),
-            (json!({"groups": []}), "channels.mail.groups cannot be used"),
+            (json!({"groupPolicy": "all"}), "channels.mail.groupPolicy cannot be used: unknown variant `all`"),
+            (json!({"dm": {"policy": 1}}), "channels.mail.dm.policy cannot be used: "),
+            (json!({"allowFrom": "me"}), "channels.mail.allowFrom cannot be used: a list of ids is wanted, such as ["),
+            (json!({"allowFrom": [7.5]}), "channels.mail.allowFrom cannot be used: a list of ids is wanted, such as ["),
+            (json!({"groups": []}), "channels.mail.groups cannot be used: "),
+            (json!({"sendTimeoutS": "x"}), "channels.mail.sendTimeoutS cannot be used: invalid type: string \"x\""),
+            (json!({"uncertain": "maybe"}), "channels.mail.uncertain cannot be used: unknown variant `maybe`"),
         ];
         for (section, error) in table {
-            assert_eq!(resolve(section), Err(error.to_owned()));
+            let said = resolve(section).unwrap_err();
+            assert!(said.starts_with(error), "{said}");
         }
         let snake = resolve(json!({"group_policy": "open", "dm": {"allow_from": [1], "enabled": null}})).unwrap();
         let direct = DirectRules { allow_from: AllowFrom::listed(["1"]), ..DirectRules::default() };

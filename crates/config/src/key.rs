@@ -114,9 +114,11 @@ pub(crate) fn flat(key: &str) -> String {
 
 /// The candidate that was most likely meant, if any is near enough to say so.
 pub(crate) fn nearest<'a>(written: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
-    let written = flat(written);
+    let flat_written = flat(written);
     candidates
-        .map(|candidate| (strsim::jaro_winkler(&written, &flat(candidate)), candidate))
+        // What is written so already cannot be meant instead: something else is wrong with it.
+        .filter(|candidate| *candidate != written)
+        .map(|candidate| (strsim::jaro_winkler(&flat_written, &flat(candidate)), candidate))
         .filter(|(likeness, _)| *likeness >= 0.85)
         .max_by(|(left, _), (right, _)| left.total_cmp(right))
         .map(|(_, candidate)| candidate.to_owned())
@@ -165,5 +167,6 @@ mod tests {
         assert_eq!(suggest("maxToken"), Some("maxTokens".to_owned()));
         assert_eq!(suggest("temprature"), Some("temperature".to_owned()));
         assert_eq!(suggest("zebra"), None);
+        assert_eq!(suggest("model"), None);
     }
 }
