@@ -1,9 +1,10 @@
 //! Connections that break, platforms that are away or fall silent, credentials that stop working.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
-use nanobot_channel::{ChannelError, SendRecovery};
+use nanobot_channel::{ChannelError, SendRecovery, TaskTracker};
 
 use super::Suite;
 use super::harness::{Ability, ChannelHarness, Event};
@@ -167,7 +168,7 @@ async fn listen() {
 
 async fn silence_is_no_life(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = Running::with_ledger(harness)?;
-    running.greeted().await?;
+    let inbound = running.greeted().await?;
     let alive = running.stage.read(|stage| stage.alive);
     running.harness.arrange(Event::Beat).await?;
     let more = |stage: &Stage| (stage.alive > alive).then_some(());
@@ -177,6 +178,9 @@ async fn silence_is_no_life(harness: impl ChannelHarness) -> anyhow::Result<()> 
     listen().await;
     let alive = running.stage.read(|stage| stage.alive);
     running.harness.friend_says("can you hear me").await?;
+    // A channel that sends into the silence has heard of nobody yet.
+    let (channel, part) = (Arc::clone(&running.channel), running.reply(&inbound, "can you"));
+    let sending = TaskTracker::new().spawn(async move { channel.send(&part).await });
     listen().await;
     let (now, texts) = running.stage.read(|stage| (stage.alive, texts(stage)));
     same("signs of life while the platform is silent", &(now - alive), &0)?;
@@ -185,6 +189,7 @@ async fn silence_is_no_life(harness: impl ChannelHarness) -> anyhow::Result<()> 
     running.recorded("can you hear me").await?;
     let more = |stage: &Stage| (stage.alive > alive).then_some(());
     running.stage.wait_for("a sign of life after the silence", more).await?;
+    sending.abort();
     running.harness.acknowledged().await?;
     running.stop().await.map(drop)
 }
