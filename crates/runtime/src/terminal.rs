@@ -28,7 +28,7 @@ pub(crate) use gateway::of_workspace as gateway_of;
 use crate::access::HomeAccess;
 use crate::assistant::Assistant;
 use crate::restart::{RESTARTED, RESTARTING, Restart};
-use crate::{FirstVisit, LoadOptions, ModelChoice, RuntimeError, commands, model, recollection};
+use crate::{FirstVisit, LoadOptions, ModelChoice, RuntimeError, commands, is_command, model, recollection};
 
 /// Which conversation, with which model.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ fn place(session: &str) -> (ChannelName, ChatId) {
 pub struct Terminal {
     talk: Talk,
     options: TerminalOptions,
-    /// The turn that answers what was said last.
+    /// The turn that answers what was said last; commands have none.
     said: Option<TraceId>,
     /// Subagents that were not done with when a turn ended last.
     unfinished: u32,
@@ -193,16 +193,19 @@ impl Terminal {
                 None => break,
             }
         }
-        self.said = Some(match &mut self.talk {
+        let turn = match &mut self.talk {
             Talk::Own(own) => own.say(text).await?,
             Talk::Gateway(conversation) => conversation.say(text).await?,
             Talk::Nobody => return Err(AgentError::Interrupted.into()),
-        });
+        };
+        if !is_command(text) {
+            self.said = Some(turn);
+        }
         Ok(())
     }
 
     /// The next thing to show; `None` after the assistant ended. Of the ends of turns only the one
-    /// that answers what was said last is told. Cancel-safe.
+    /// that answers what was said last is told, commands aside. Cancel-safe.
     pub async fn next(&mut self) -> Option<TerminalEvent> {
         loop {
             let next = match self.kept.pop_front() {

@@ -49,7 +49,7 @@ const STOPPING: u8 = 2;
 
 impl Work {
     /// Something was said that will be answered.
-    fn begin(&self) {
+    pub(super) fn begin(&self) {
         self.0.store(WORKING, Ordering::SeqCst);
     }
 

@@ -84,7 +84,7 @@ async fn print_replies(terminal: &mut Terminal, view: &mut View, is_command: boo
         let event = terminal.next().await.ok_or_else(ended)?;
         print(view, &event)?;
         match event {
-            TerminalEvent::TurnEnd { .. } => return Ok(true),
+            TerminalEvent::TurnEnd { .. } if !is_command => return Ok(true),
             TerminalEvent::Reply { ok, .. } if is_command || !ok => return Ok(ok),
             _ => {}
         }

@@ -139,6 +139,9 @@ impl Conversation {
     async fn say(&mut self, text: &str) {
         if is_command(text) {
             self.commands += 1;
+        } else {
+            // A turn before may have ended since the line was typed.
+            self.work.begin();
         }
         if let Err(error) = self.terminal.say(text).await {
             self.print(format!("{}\n", Failure::from(error)));
@@ -148,10 +151,8 @@ impl Conversation {
     fn show(&mut self, event: &TerminalEvent) {
         match event {
             TerminalEvent::TurnEnd { .. } => self.work.end(),
-            TerminalEvent::Reply { .. } => match self.commands.checked_sub(1) {
-                Some(commands) => self.commands = commands,
-                None => self.work.end(),
-            },
+            // Of a command, of a turn before, or from the middle of this one.
+            TerminalEvent::Reply { .. } => self.commands = self.commands.saturating_sub(1),
             _ => {}
         }
         let text: String = self

@@ -9,7 +9,7 @@ use std::process::{Child, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use nanobot_testkit::{ModelServer, Reply};
+use nanobot_testkit::{Gate, ModelServer, Reply};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::pty::{OpenptyResult, Winsize, openpty};
 use nix::sys::signal::{Signal, kill};
@@ -232,6 +232,52 @@ async fn control_c_stops_the_turn_and_a_second_one_leaves() {
     screen.type_in(CONTROL_C);
     assert_eq!(screen.end(), Some(0), "{}", screen.text);
     assert!(screen.is_in_first_mode());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn control_c_stops_a_turn_that_said_something_on_the_way() {
+    let model = ModelServer::answering(|request| match request.messages().last() {
+        Some(last) if last["role"] == "tool" => Reply::text("never finished\n").then_stall(),
+        _ => Reply::call("message", &json!({"content": "I am on it."})),
+    });
+    let model = model.await.unwrap();
+    let home = Home::with_model(&model.base_url());
+    let mut screen = Screen::open(&home, &["agent"]);
+    screen.wait_for("You: ");
+    screen.type_in("hello\r");
+    screen.wait_for("I am on it.");
+    model.wait_for(2).await.unwrap();
+    screen.type_in(CONTROL_C);
+    screen.wait_for("Stopped 1 task");
+    screen.type_in(CONTROL_D);
+    assert_eq!(screen.end(), Some(0), "{}", screen.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn control_c_stops_what_was_asked_while_the_reply_before_was_written() {
+    let gate = Gate::new();
+    let rest = gate.clone();
+    let model = ModelServer::answering(move |request| {
+        if request.json.to_string().contains("and the second") {
+            Reply::text("never finished\n").then_stall()
+        } else {
+            Reply::deltas(["It begins.\n", "It ends.\n"]).holding(&rest)
+        }
+    });
+    let model = model.await.unwrap();
+    let home = Home::with_model(&model.base_url());
+    let mut screen = Screen::open(&home, &["agent"]);
+    screen.wait_for("You: ");
+    screen.type_in("the first\r");
+    model.wait_for(1).await.unwrap();
+    screen.type_in("and the second\r");
+    gate.open();
+    screen.wait_for("It ends.");
+    model.wait_for(2).await.unwrap();
+    screen.type_in(CONTROL_C);
+    screen.wait_for("Stopped ");
+    screen.type_in(CONTROL_D);
+    assert_eq!(screen.end(), Some(0), "{}", screen.text);
 }
 
 #[tokio::test(flavor = "multi_thread")]
