@@ -7,9 +7,9 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use nanobot_channel::{
-    Channel, ChannelContext, ChannelError, ChannelFactory, ChannelName, DeliveryGuarantee, Dialect, Drafts, Measure,
-    OutboundKind, OutboundMessage, OutboundPart, Probe, RawConfig, Sent, TaskTracker, TextStyle, TurnEnds, Value,
-    async_trait,
+    Channel, ChannelContext, ChannelError, ChannelFactory, ChannelName, Credential, DeliveryGuarantee, Dialect, Drafts,
+    Measure, OutboundKind, OutboundMessage, OutboundPart, Probe, RawConfig, Sent, TaskTracker, TextStyle, TurnEnds,
+    Value, async_trait,
 };
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
@@ -162,7 +162,7 @@ impl Channel for WebSocketChannel {
     }
 }
 
-/// There is no platform: the question is whether a client would find anybody.
+/// There is no platform: the question is whether a client finds somebody, or would once a gateway runs.
 #[async_trait]
 impl Probe for WebSocketChannel {
     async fn probe(&self) -> Result<String, ChannelError> {
@@ -173,11 +173,13 @@ impl Probe for WebSocketChannel {
             "::" => "::1",
             other => other,
         };
-        match TcpStream::connect((here, *port)).await {
-            Ok(_) => Ok(format!("somebody listens on {here}:{port}")),
-            Err(error) => Err(ChannelError::Unavailable(format!(
-                "nobody listens on {here}:{port} ({error}); a gateway does while it runs"
-            ))),
+        if *port != 0 && TcpStream::connect((here, *port)).await.is_ok() {
+            return Ok(format!("somebody listens on {here}:{port}"));
+        }
+        match TcpListener::bind((host.as_str(), *port)).await {
+            Ok(_) if *port == 0 => Ok(format!("a gateway may listen on {host}, at a port of the system's choice")),
+            Ok(_) => Ok(format!("{host}:{port} is free for a gateway to listen on")),
+            Err(error) => Err(ChannelError::Unavailable(format!("nobody can listen on {host}:{port} ({error})"))),
         }
     }
 }
@@ -232,7 +234,36 @@ impl ChannelFactory for WebSocketFactory {
         WebSocketConfig::default_section()
     }
 
+    fn credentials(&self) -> &'static [Credential] {
+        const TOKEN: &[Credential] = &[Credential::secret(
+            "token",
+            "a long random text that clients have to show, for example from `openssl rand -hex 32`",
+        )];
+        TOKEN
+    }
+
     fn create(&self, name: ChannelName, config: &RawConfig) -> Result<Arc<dyn Channel>, ChannelError> {
         Ok(Arc::new(WebSocketChannel::new(name, WebSocketConfig::read(config)?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn whoever_asks_learns_whether_clients_find_somebody_or_would() {
+        let ask = async |host: &str, port| {
+            let config = WebSocketConfig { host: host.to_owned(), port, ..WebSocketConfig::default() };
+            Probe::probe(&WebSocketChannel::new("websocket".into(), config)).await.map_err(|error| error.to_string())
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        assert_eq!(ask("127.0.0.1", port).await, Ok(format!("somebody listens on 127.0.0.1:{port}")));
+        let free = "a gateway may listen on 127.0.0.1, at a port of the system's choice".to_owned();
+        assert_eq!(ask("127.0.0.1", 0).await, Ok(free));
+        // An address for examples, which is nobody's.
+        let nobody = ask("203.0.113.1", 0).await.unwrap_err();
+        assert!(nobody.starts_with("the platform cannot be reached: nobody can listen on 203.0.113.1:0"), "{nobody}");
     }
 }

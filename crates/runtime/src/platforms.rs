@@ -38,6 +38,14 @@ pub(crate) fn defaults() -> Vec<(&'static str, Value)> {
     factories().iter().map(|factory| (factory.kind(), factory.default_config())).collect()
 }
 
+/// Whether a platform lets everybody in unless its section says otherwise.
+pub(crate) fn is_open_by_default(kind: &str) -> bool {
+    let is_open = |section: &Value| {
+        section.get("allowFrom").and_then(Value::as_array).is_some_and(|ids| ids.contains(&"*".into()))
+    };
+    defaults().iter().any(|(known, section)| *known == kind && is_open(section))
+}
+
 #[cfg(test)]
 mod tests {
     use nanobot_channel::{Arrival, RawConfig};

@@ -89,8 +89,11 @@ fn test(config: &Config, name: &str, to: Option<&str>) -> Result<ExitCode, Failu
             output::line("Add --to CHAT to send a message; `nanobot sessions list` names chats as CHANNEL:CHAT.")?;
             return Ok(ExitCode::SUCCESS);
         };
-        let refused =
-            |why: &str| Failure::new(format!("the message to {chat} was not sent: {}", harmless(why)), remedy(name));
+        let refused = |why: &str| {
+            let other = "Is it the id of a chat that the assistant can write to? `nanobot sessions list` names chats as \
+                         CHANNEL:CHAT.";
+            Failure::new(format!("the message to {chat} was not sent: {}", harmless(why)), other)
+        };
         match test.send(chat).await? {
             TestOutcome::Sent => output::line(&format!("Sent to {chat}."))?,
             TestOutcome::Refused(why) => return Err(refused(&why)),

@@ -100,7 +100,7 @@ async fn the_status_is_true_through_outages_stalls_and_a_revoked_token() {
     assert_says(&home.run(&["status"]).await.stdout, &["Channel telegram: degraded since ", "Channel websocket: off"]);
     let probed = home.run(&["channels", "status", "--probe"]).await;
     assert_eq!(probed.code, 1, "{}", probed.stdout);
-    assert_says(&probed.stdout, &["telegram: degraded", "its platform does not accept it: the platform cannot be"]);
+    assert_says(&probed.stdout, &["telegram: degraded", "asking its platform failed: the platform cannot be"]);
     world.telegram.server().come_back().await.unwrap();
     is_said_to_be(&home, "telegram", "running", "").await;
     world.ask("after the outage").await;
@@ -195,6 +195,23 @@ async fn a_token_is_not_shown_while_it_is_typed() {
 }
 
 #[tokio::test]
+async fn the_socket_of_ones_own_is_given_its_token_and_runs() {
+    let world = World::new().await;
+    let home = world.home(&json!({"websocket": {"port": 0}}));
+    let nothing = home.run_with_input(&["channels", "login", "websocket"], b"").await;
+    assert_eq!(nothing.code, 2, "{}", nothing.stdout);
+    assert_says(&nothing.stderr, &["token: a long random text", "channels.websocket.token is needed"]);
+    let right = home.run_with_input(&["channels", "login", "websocket"], b"a-long-random-text\n").await;
+    assert_eq!(right.code, 0, "{}", right.stderr);
+    assert_says(&right.stdout, &["a gateway may listen", "channel websocket is on"]);
+    assert!(!(right.stdout + &right.stderr).contains("a-long-random-text"));
+    let gateway = Running::start(&home).await;
+    is_said_to_be(&home, "websocket", "running", "").await;
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+}
+
+#[tokio::test]
 async fn a_test_message_goes_the_way_of_replies() {
     let world = World::new().await;
     let home = world.home(&json!({"telegram": world.section(&json!({}))}));
@@ -207,7 +224,7 @@ async fn a_test_message_goes_the_way_of_replies() {
     assert_eq!((sent.code, sent.stdout.lines().last()), (0, Some("Sent to 7.")), "{}", sent.stderr);
     let lost = home.run(&["channels", "test", "telegram", "--to", "-99"]).await;
     assert_eq!(lost.code, 1);
-    assert_says(&lost.stderr, &["the message to -99 was not sent", "chat not found"]);
+    assert_says(&lost.stderr, &["the message to -99 was not sent", "chat not found", "the id of a chat"]);
     let unknown = home.run(&["channels", "test", "fax"]).await;
     assert_eq!(unknown.code, 2);
     assert_says(&unknown.stderr, &["no channel called `fax` is configured; there are: telegram", "try:"]);

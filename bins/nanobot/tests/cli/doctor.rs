@@ -87,7 +87,7 @@ async fn doctor(home: &Home, options: &[&str]) -> (Run, Vec<Value>) {
     (run, findings)
 }
 
-const FAULTS: [Planted; 31] = [
+const FAULTS: [Planted; 32] = [
     Planted {
         name: "a comma too many",
         plant: |home| home.write("config.json", "{\"agents\": {},,}"),
@@ -244,6 +244,15 @@ const FAULTS: [Planted; 31] = [
         severity: "warning",
         what: "everyone who finds the bot",
         remedy: "paired",
+    },
+    Planted {
+        name: "a socket for whoever has its token",
+        plant: |home| set(home, &json!({"channels": {"websocket": {"enabled": true, "token": "x", "port": 0}}})),
+        options: &[],
+        id: "channels.exposed",
+        severity: "note",
+        what: "whoever can connect",
+        remedy: "channels.websocket.token",
     },
     Planted {
         name: "a platform that cannot be reached",

@@ -77,7 +77,8 @@ impl ChannelTest {
 /// A channel of the configuration.
 pub(super) fn find(config: &Config, name: &str) -> Result<Wanted, RuntimeError> {
     let all = wanted(config)?;
-    let known = all.iter().map(|wanted| wanted.name.to_string()).collect::<Vec<_>>().join(", ");
+    let known = all.iter().map(|wanted| wanted.name.to_string()).collect::<Vec<_>>();
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
     let missing = || RuntimeError::NoChannel { name: ChannelName::from(name), known };
     all.into_iter().find(|wanted| wanted.name.as_str() == name).ok_or_else(missing)
 }

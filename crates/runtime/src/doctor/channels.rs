@@ -7,6 +7,7 @@ use nanobot_tools::ToolsConfig;
 use super::{Chart, Severity};
 use crate::channels::{Channels, make_all, wanted};
 use crate::error::chain;
+use crate::platforms;
 
 pub(super) async fn examine(chart: &mut Chart, config: &Config) {
     let channels: Channels = match wanted(config) {
@@ -35,7 +36,8 @@ pub(super) async fn examine(chart: &mut Chart, config: &Config) {
                 let what = format!("{} {}", notice.key, notice.what);
                 chart.note(severity, "channels.access", what, Some(format!("{}.", notice.remedy)));
             }
-            exposure(chart, &key, &settings.access, &tools);
+            let is_usual = platforms::is_open_by_default(&wanted.kind);
+            exposure(chart, &key, &settings.access, &tools, is_usual);
             #[cfg(feature = "email")]
             if wanted.kind == "email"
                 && let Ok(config) = nanobot_channel_email::EmailConfig::from_section(&wanted.raw.section)
@@ -57,8 +59,9 @@ pub(super) async fn examine(chart: &mut Chart, config: &Config) {
     }
 }
 
-/// What whoever writes through a channel can have done on this computer.
-fn exposure(chart: &mut Chart, key: &str, rules: &AccessRules, tools: &ToolsConfig) {
+/// What whoever writes through a channel can have done on this computer. Where the platform is open
+/// as `is_usual`, who may connect is its token's business.
+fn exposure(chart: &mut Chart, key: &str, rules: &AccessRules, tools: &ToolsConfig, is_usual: bool) {
     if !rules.allow_from.contains("*") {
         return;
     }
@@ -66,6 +69,12 @@ fn exposure(chart: &mut Chart, key: &str, rules: &AccessRules, tools: &ToolsConf
         true => "have commands run and read and write files of the workspace",
         false => "have commands run and read and write every file of this user",
     };
+    if is_usual {
+        let what = format!("{key}.allowFrom has \"*\": whoever can connect may {reach}");
+        let remedy = format!("Keep {key}.token to yourself, and its host to this computer where you can.");
+        chart.note(Severity::Note, "channels.exposed", what, Some(remedy));
+        return;
+    }
     chart.warn(
         "channels.exposed",
         format!("{key}.allowFrom has \"*\": everyone who finds the bot may {reach}"),

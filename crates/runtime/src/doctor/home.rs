@@ -32,7 +32,10 @@ pub(super) async fn examine(chart: &mut Chart, config: &Config) {
             ),
         }
     }
-    room(chart, if home.exists() { home } else { Path::new(".") });
+    // A home that is not there yet will be on the disk of what is above it.
+    if let Some(folder) = home.ancestors().find(|folder| folder.exists()) {
+        room(chart, folder);
+    }
     logs(chart, &config.paths().logs);
     other_program(chart, config);
     state(chart, config).await;
@@ -132,7 +135,22 @@ fn jobs(chart: &mut Chart, config: &Config) {
             format!("Correct {path} or move it away: no job runs until then, and the file is left as it is."),
         ),
         Ok(jobs) => {
-            for job in jobs.iter().filter(|job| job.enabled && job.state.last_status == Some(RunStatus::Error)) {
+            if jobs.unreadable() > 0 {
+                chart.warn(
+                    "cron.jobs",
+                    format!("{path}: {} cannot be read and will not run", counted(jobs.unreadable(), "job")),
+                    format!("Correct {path}: it needs an id and a schedule, and times are whole numbers."),
+                );
+            }
+            let enabled = || jobs.iter().filter(|job| job.enabled);
+            for (job, error) in enabled().filter_map(|job| Some((job, job.schedule.schedule(scheduling.zone).err()?))) {
+                chart.warn(
+                    "cron.schedules",
+                    format!("the job '{}' cannot run: {error}", job.name),
+                    format!("Correct it in {path}, or take it away with `nanobot cron remove {}`.", job.id),
+                );
+            }
+            for job in enabled().filter(|job| job.state.last_status == Some(RunStatus::Error)) {
                 let why = job.state.last_error.as_deref().unwrap_or("for a reason that is not on record");
                 chart.warn(
                     "cron.runs",

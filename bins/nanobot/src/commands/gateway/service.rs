@@ -4,6 +4,7 @@
 //! does not, and reads the user's home. The manager is asked by its own program; where that is not
 //! possible, what is left to do is said.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,8 @@ struct Service {
     stop: Vec<Vec<String>>,
     /// Said once it is installed.
     hint: &'static str,
+    /// How it is given a variable.
+    variable_hint: &'static str,
 }
 
 pub(super) fn install(options: &LoadOptions, dry_run: bool) -> Result<ExitCode, Failure> {
@@ -42,9 +45,27 @@ pub(super) fn install(options: &LoadOptions, dry_run: bool) -> Result<ExitCode, 
         .and_then(|()| fs::write(&service.file, &service.text))
         .map_err(|error| unwritable(&service.file, &error))?;
     output::line(&format!("Wrote {}", service.file.display()))?;
+    let config = load(options)?;
+    let text = fs::read_to_string(&config.paths().config_file).unwrap_or_default();
+    for name in variables(&text) {
+        output::note(&format!(
+            "The configuration takes {name} from the environment, and a service does not have that of your shell: {}",
+            service.variable_hint
+        ));
+    }
     tell(&service.start)?;
     output::line(service.hint)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The variables that a text refers to, as `${NAME}`.
+fn variables(text: &str) -> BTreeSet<&str> {
+    let is_name = |name: &&str| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    let references = text.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
+    references.map(|(name, _)| name).filter(is_name).collect()
 }
 
 pub(super) fn uninstall(options: &LoadOptions, dry_run: bool) -> Result<ExitCode, Failure> {
@@ -130,8 +151,9 @@ fn words(words: &[&str]) -> Vec<String> {
 fn systemd(config: &Config, home: &Path, arguments: &[String], nanobot_home: Option<&str>) -> Service {
     let folder = config.environment().variable("XDG_CONFIG_HOME").map_or_else(|| home.join(".config"), PathBuf::from);
     let quoted: Vec<String> = arguments.iter().map(|argument| systemd_word(argument)).collect();
-    let environment = nanobot_home
-        .map_or_else(String::new, |value| format!("Environment={}\n", systemd_word(&format!("NANOBOT_HOME={value}"))));
+    let environment = nanobot_home.map_or_else(String::new, |value| {
+        format!("Environment={}\n", systemd_assignment(&format!("NANOBOT_HOME={value}")))
+    });
     let text = format!(
         "[Unit]\nDescription=nanobot gateway\nAfter=network-online.target\nWants=network-online.target\n\n\
          [Service]\nType=exec\nExecStart={}\n{environment}Restart=on-failure\nRestartSec=5\nTimeoutStopSec=60\n\
@@ -146,6 +168,7 @@ fn systemd(config: &Config, home: &Path, arguments: &[String], nanobot_home: Opt
         stop: vec![systemctl(&["disable", "--now", UNIT])],
         hint: "It runs while you are logged in. `loginctl enable-linger` keeps it running beyond that, and starts it \
                with the computer.",
+        variable_hint: "set it by `systemctl --user edit nanobot.service`, as Environment=NAME=value below [Service].",
     }
 }
 
@@ -161,6 +184,11 @@ fn systemd_word(word: &str) -> String {
         }
     }
     quoted + "\""
+}
+
+/// One assignment of `Environment=`: there `$` is a letter like any other.
+fn systemd_assignment(assignment: &str) -> String {
+    systemd_word(assignment).replace("$$", "$")
 }
 
 /// Keys as in launchd.plist(5).
@@ -192,6 +220,7 @@ fn launchd(config: &Config, home: &Path, arguments: &[String], nanobot_home: Opt
         file,
         text,
         hint: "It runs while you are logged in.",
+        variable_hint: "set it by `launchctl setenv NAME value`, or write the value into the configuration.",
     }
 }
 
@@ -213,6 +242,13 @@ mod tests {
         for (word, quoted) in table {
             assert_eq!(systemd_word(word), quoted);
         }
+        assert_eq!(systemd_assignment("HOME_OF=/a b/100%$$"), "\"HOME_OF=/a b/100%%$$\"");
+    }
+
+    #[test]
+    fn what_the_configuration_takes_from_the_environment_is_named_once() {
+        let text = r#"{"a": "${KEY}", "b": "x ${OTHER_1}", "c": "${KEY}", "d": "$HOME ${} ${a b} ${1} ${open"}"#;
+        assert_eq!(Vec::from_iter(variables(text)), ["KEY", "OTHER_1"]);
     }
 
     #[test]
