@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use nanobot_config::Config;
-use nanobot_control::{About, ChannelState, ControlClient};
+use nanobot_control::{About, ChannelState, ControlClient, ControlError};
 
 use crate::{RuntimeError, control_socket};
 
@@ -46,7 +46,8 @@ impl RemoteGateway {
     pub async fn stop(&self, patience: Duration) -> Result<bool, RuntimeError> {
         self.client.end(false).await?;
         let gone = async {
-            while ControlClient::reach(&self.socket).await.is_ok() {
+            // One that hangs up or is slow to answer is at its end, but not gone.
+            while !matches!(ControlClient::reach(&self.socket).await, Err(ControlError::Unreachable { .. })) {
                 tokio::time::sleep(LOOK_EVERY).await;
             }
         };
@@ -71,5 +72,56 @@ impl RemoteGateway {
             }
         };
         Ok(tokio::time::timeout(patience, began).await.ok())
+    }
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use nanobot_control::{Answer, Request};
+    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+    use tokio::net::UnixListener;
+    use tokio_util::task::TaskTracker;
+
+    use super::*;
+
+    /// A gateway that answers twice, hangs up on everybody while it ends, and goes.
+    async fn dying(listener: UnixListener, socket: PathBuf, is_gone: Arc<AtomicBool>) {
+        let about = About {
+            version: "1".to_owned(),
+            pid: 42,
+            model: "a model".to_owned(),
+            workspace: PathBuf::from("/w"),
+            started_at: None,
+        };
+        for (request, answer) in [(Request::Ping, Answer::Pong(about)), (Request::End { again: false }, Answer::Done)] {
+            let (stream, _) = listener.accept().await.unwrap();
+            let mut stream = BufReader::new(stream);
+            let mut asked = String::new();
+            stream.read_line(&mut asked).await.unwrap();
+            assert_eq!(serde_json::from_str::<Request>(&asked).unwrap(), request);
+            let answer = serde_json::to_string(&answer).unwrap() + "\n";
+            stream.get_mut().write_all(answer.as_bytes()).await.unwrap();
+        }
+        for _ in 0..3 {
+            drop(listener.accept().await.unwrap());
+        }
+        is_gone.store(true, Ordering::SeqCst);
+        std::fs::remove_file(socket).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_gateway_that_hangs_up_while_it_ends_is_not_gone_yet() {
+        let home = tempfile::tempdir().unwrap();
+        let socket = home.path().join("gateway.sock");
+        let (listener, is_gone) = (UnixListener::bind(&socket).unwrap(), Arc::new(AtomicBool::new(false)));
+        TaskTracker::new().spawn(dying(listener, socket.clone(), Arc::clone(&is_gone)));
+        let gateway = RemoteGateway { client: ControlClient::reach(&socket).await.unwrap(), socket };
+        assert!(gateway.stop(Duration::from_secs(60)).await.unwrap());
+        assert!(is_gone.load(Ordering::SeqCst));
     }
 }
