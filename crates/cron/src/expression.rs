@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use croner::Cron;
 use croner::parser::CronParser;
 
-use crate::zone::{Tz, instant_of};
+use crate::zone::{Zone, instant_of};
 
 /// How many times of a job are looked at that turn out to be past: more than an hour has seconds.
 const MOST_PAST: u32 = 10_000;
@@ -79,7 +79,7 @@ impl Expression {
 
     /// The first time after `after` at which a clock in `zone` makes it due; `None` when there is
     /// none in this calendar.
-    pub(crate) fn next_after(&self, after: DateTime<Utc>, zone: Tz) -> Option<DateTime<Utc>> {
+    pub(crate) fn next_after(&self, after: DateTime<Utc>, zone: Zone) -> Option<DateTime<Utc>> {
         let local = after.with_timezone(&zone);
         if !self.names_hours {
             return Some(self.cron.find_next_occurrence(&local, false).ok()?.to_utc());

@@ -8,7 +8,7 @@ use nanobot_types::{DeliveryContext, JobId, Map, MessageId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::zone::Tz;
+use crate::zone::Zone;
 use crate::{Schedule, ScheduleError, zone_named};
 
 /// How many runs of a job are remembered.
@@ -221,7 +221,7 @@ impl When {
 
     /// By an expression, in a zone.
     #[must_use]
-    pub fn cron(expression: &str, zone: Tz) -> Self {
+    pub fn cron(expression: &str, zone: Zone) -> Self {
         let (expr, tz) = (Some(expression.to_owned()), Some(zone.name().to_owned()));
         Self { kind: "cron".to_owned(), expr, tz, ..Self::default() }
     }
@@ -230,7 +230,7 @@ impl When {
     ///
     /// # Errors
     /// [`ScheduleError`].
-    pub fn schedule(&self, zone: Tz) -> Result<Schedule, ScheduleError> {
+    pub fn schedule(&self, zone: Zone) -> Result<Schedule, ScheduleError> {
         match (self.kind.as_str(), self.at_ms.and_then(DateTime::from_timestamp_millis), self.every_ms, &self.expr) {
             ("at", Some(at), _, _) => Ok(Schedule::At(at)),
             ("every", _, Some(milliseconds), _) => Schedule::every_ms(milliseconds),
@@ -243,18 +243,18 @@ impl When {
     ///
     /// # Errors
     /// [`ScheduleError::Zone`].
-    pub fn zone(&self, zone: Tz) -> Result<Tz, ScheduleError> {
+    pub fn zone(&self, zone: Zone) -> Result<Zone, ScheduleError> {
         self.tz.as_deref().filter(|name| !name.is_empty()).map_or(Ok(zone), zone_named)
     }
 
-    /// When, in words: `every 60 s`, `0 9 * * * (Europe/Paris)`.
+    /// When, in words: `every 60 s`, `0 9 * * * (Europe/Paris)`; a zone as it is written.
     #[must_use]
-    pub fn shown(&self, zone: Tz) -> String {
-        let zone = self.zone(zone).unwrap_or(zone);
+    pub fn shown(&self, zone: Zone) -> String {
+        let said = self.tz.as_deref().filter(|name| !name.is_empty()).unwrap_or(zone.name());
         match (self.at_ms.and_then(DateTime::from_timestamp_millis), self.every_ms, &self.expr) {
-            (_, _, Some(expression)) if self.kind == "cron" => format!("{expression} ({zone})"),
+            (_, _, Some(expression)) if self.kind == "cron" => format!("{expression} ({said})"),
             (_, Some(milliseconds), _) if self.kind == "every" => format!("every {} s", milliseconds / 1000),
-            (Some(at), _, _) if self.kind == "at" => format!("at {}", in_words(at, zone)),
+            (Some(at), _, _) if self.kind == "at" => format!("at {}", in_words(at, self.zone(zone).unwrap_or(zone))),
             _ => "never".to_owned(),
         }
     }
@@ -262,8 +262,8 @@ impl When {
 
 /// A time in words: `Tue 2026-11-24 08:00 Europe/Paris`.
 #[must_use]
-pub fn in_words(at: DateTime<Utc>, zone: Tz) -> String {
-    let local = at.with_timezone(&zone);
+pub fn in_words(at: DateTime<Utc>, zone: Zone) -> String {
+    let local = at.with_timezone(&zone).naive_local();
     let clock = if at.timestamp() % 60 == 0 { "%a %Y-%m-%d %H:%M" } else { "%a %Y-%m-%d %H:%M:%S" };
     format!("{} {zone}", local.format(clock))
 }
@@ -304,7 +304,7 @@ impl Job {
 
     /// When it is due next, in the words of its zone.
     #[must_use]
-    pub fn next_in_words(&self, zone: Tz) -> Option<String> {
+    pub fn next_in_words(&self, zone: Zone) -> Option<String> {
         let next = self.state.next_run_at_ms.filter(|_| self.enabled).and_then(DateTime::from_timestamp_millis)?;
         Some(in_words(next, self.schedule.zone(zone).unwrap_or(zone)))
     }
@@ -348,6 +348,12 @@ impl Jobs {
     /// The same, to be changed.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Job> {
         self.jobs.iter_mut().filter_map(|slot| if let Slot::Job(job) = slot { Some(&mut **job) } else { None })
+    }
+
+    /// How many entries cannot be read as jobs; they stay in the file and do not run.
+    #[must_use]
+    pub fn unreadable(&self) -> usize {
+        self.jobs.iter().filter(|slot| matches!(slot, Slot::Unknown(_))).count()
     }
 
     /// The job of that id.

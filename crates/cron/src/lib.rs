@@ -21,4 +21,4 @@ pub use schedule::{CronExpression, Schedule, ScheduleError};
 pub use service::{Clock, CronParts, CronService, CronSettings, Runs, SystemClock};
 pub use store::{CronError, JobStore};
 pub use tool::{CronArguments, CronTool};
-pub use zone::{Tz, host_zone, zone_named};
+pub use zone::{Zone, host_zone, zone_named};

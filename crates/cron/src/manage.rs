@@ -3,7 +3,7 @@
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 
 use crate::job::{Job, Running};
-use crate::zone::{Tz, instant_of};
+use crate::zone::{Zone, instant_of};
 use crate::{CronError, JobStore, ScheduleError};
 
 /// How local times may be written.
@@ -14,7 +14,7 @@ impl JobStore {
     ///
     /// # Errors
     /// [`CronError::Schedule`] when it would never run; else as [`JobStore::edit`].
-    pub fn add(&self, mut job: Job, now: DateTime<Utc>, zone: Tz) -> Result<Job, CronError> {
+    pub fn add(&self, mut job: Job, now: DateTime<Utc>, zone: Zone) -> Result<Job, CronError> {
         let schedule = job.schedule.schedule(zone)?;
         let next = schedule.next_after(now, now).ok_or(ScheduleError::Never)?;
         job.state.next_run_at_ms = Some(next.timestamp_millis());
@@ -35,15 +35,16 @@ impl JobStore {
     ///
     /// # Errors
     /// As [`JobStore::remove`], and [`CronError::Schedule`] when it would never run.
-    pub fn enable(&self, id: &str, enabled: bool, now: DateTime<Utc>, zone: Tz) -> Result<Job, CronError> {
+    pub fn enable(&self, id: &str, enabled: bool, now: DateTime<Utc>, zone: Zone) -> Result<Job, CronError> {
         self.edit(|jobs| {
             let job = jobs.find(id).ok_or_else(|| unknown(id))?;
-            let next = job.schedule.schedule(zone)?.next_after(now, now);
-            if enabled && next.is_none() {
-                return Err(ScheduleError::Never.into());
-            }
+            // Whatever is wrong with its schedule is no reason to let it be.
+            let next = match enabled {
+                true => Some(job.schedule.schedule(zone)?.next_after(now, now).ok_or(ScheduleError::Never)?),
+                false => None,
+            };
             job.enabled = enabled;
-            job.state.next_run_at_ms = next.filter(|_| enabled).map(|next| next.timestamp_millis());
+            job.state.next_run_at_ms = next.map(|next| next.timestamp_millis());
             job.updated_at_ms = now.timestamp_millis();
             Ok(job.clone())
         })?
@@ -72,9 +73,14 @@ fn unknown(id: &str) -> CronError {
 ///
 /// # Errors
 /// [`ScheduleError::Time`].
-pub fn time_in(text: &str, zone: Tz) -> Result<DateTime<Utc>, ScheduleError> {
+pub fn time_in(text: &str, zone: Zone) -> Result<DateTime<Utc>, ScheduleError> {
     let text = text.trim();
     if let Ok(at) = DateTime::parse_from_rfc3339(text) {
+        return Ok(at.to_utc());
+    }
+    // Without seconds it is ISO 8601 still.
+    let with_offset = |format| DateTime::parse_from_str(text, &format!("{format}%#z")).ok();
+    if let Some(at) = CLOCKS.into_iter().find_map(with_offset) {
         return Ok(at.to_utc());
     }
     let clock = CLOCKS.into_iter().find_map(|format| NaiveDateTime::parse_from_str(text, format).ok());

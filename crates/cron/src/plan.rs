@@ -7,7 +7,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::job::{Catchup, Job, Jobs, Overlap, RunRecord, RunStatus, Running};
-use crate::zone::Tz;
+use crate::zone::Zone;
 use crate::{CronSettings, Schedule};
 
 /// What is not later than this was not missed.
@@ -21,11 +21,11 @@ const MOST_MISSED: usize = 100_000;
 
 /// Begins what is due at `now` by entering it as running, and tells what comes next. `zone` is
 /// where the assistant lives.
-pub(crate) fn begin_due(jobs: &mut Jobs, now: DateTime<Utc>, settings: CronSettings, zone: Tz) {
+pub(crate) fn begin_due(jobs: &mut Jobs, now: DateTime<Utc>, settings: CronSettings, zone: Zone) {
     jobs.iter_mut().filter(|job| job.enabled).for_each(|job| begin(job, now, settings, zone));
 }
 
-fn begin(job: &mut Job, now: DateTime<Utc>, settings: CronSettings, zone: Tz) {
+fn begin(job: &mut Job, now: DateTime<Utc>, settings: CronSettings, zone: Zone) {
     let Ok(schedule) = job.schedule.schedule(zone) else {
         job.state.next_run_at_ms = None;
         return;

@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::expression::Expression;
-use crate::zone::Tz;
+use crate::zone::Zone;
 
 /// Why a schedule cannot be one, in words for whoever wrote it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,7 +54,7 @@ pub enum Schedule {
         /// What is searched.
         expression: CronExpression,
         /// Whose clock.
-        zone: Tz,
+        zone: Zone,
     },
 }
 
@@ -76,7 +76,7 @@ impl Schedule {
     ///
     /// # Errors
     /// [`ScheduleError::Expression`] when it cannot be read.
-    pub fn cron(expression: &str, zone: Tz) -> Result<Self, ScheduleError> {
+    pub fn cron(expression: &str, zone: Zone) -> Result<Self, ScheduleError> {
         let read = Expression::parse(expression);
         let read = read.map_err(|why| ScheduleError::Expression { expression: expression.to_owned(), why })?;
         Ok(Self::Cron { expression: CronExpression(Box::new(read)), zone })

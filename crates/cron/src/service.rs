@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use crate::job::{Catchup, Job, Jobs, Overlap, RunRecord, RunStatus};
 use crate::plan::begin_due;
 use crate::store::Stamp;
-use crate::zone::Tz;
+use crate::zone::Zone;
 use crate::{CronError, JobStore};
 
 /// How long it may go unnoticed that the clock was set, or that the computer slept.
@@ -87,7 +87,7 @@ pub struct CronParts {
     /// How jobs run.
     pub settings: CronSettings,
     /// Where the assistant lives.
-    pub zone: Tz,
+    pub zone: Zone,
 }
 
 /// Fires jobs.

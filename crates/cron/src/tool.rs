@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::job::{Job, Payload, RunStatus, When};
-use crate::zone::{Tz, zone_named};
+use crate::zone::{Zone, zone_named};
 use crate::{Clock, CronError, CronSettings, JobStore, Schedule, time_in};
 
 /// How much of a message is a job's name.
@@ -20,13 +20,13 @@ pub struct CronTool {
     store: JobStore,
     clock: Arc<dyn Clock>,
     settings: CronSettings,
-    zone: Tz,
+    zone: Zone,
 }
 
 impl CronTool {
     /// A tool that changes `store`; times without a zone are meant in `zone`.
     #[must_use]
-    pub fn new(store: JobStore, clock: Arc<dyn Clock>, settings: CronSettings, zone: Tz) -> Self {
+    pub fn new(store: JobStore, clock: Arc<dyn Clock>, settings: CronSettings, zone: Zone) -> Self {
         Self { store, clock, settings, zone }
     }
 }

@@ -11,3 +11,5 @@ mod model;
 mod service;
 #[path = "cron/store.rs"]
 mod store;
+#[path = "cron/zone.rs"]
+mod zone;

@@ -10,7 +10,7 @@ use nanobot_agent_core::Agent;
 use nanobot_bus::{Bus, Claims, Ledger, LedgerEntry, LedgerFilter, Queue};
 use nanobot_config::Config;
 use nanobot_cron::{
-    CronParts, CronService, CronSettings, CronTool, JobStore, Runs, SystemClock, Tz, host_zone, zone_named,
+    CronParts, CronService, CronSettings, CronTool, JobStore, Runs, SystemClock, Zone, host_zone, zone_named,
 };
 use nanobot_session::{Entry, ReadFrom, SessionStore, TurnEnd, TurnOutcome};
 use nanobot_tool::{Tool, Typed};
@@ -47,7 +47,7 @@ pub struct Scheduling {
     /// Where they are.
     pub store: JobStore,
     /// Where the assistant lives.
-    pub zone: Tz,
+    pub zone: Zone,
     enabled: bool,
     settings: CronSettings,
 }

@@ -118,9 +118,9 @@ impl RuntimeError {
                  agents.defaults.workspace.",
                 path.display()
             )),
-            Self::State(StateError::Owned { pid: Some(pid), .. }) => {
-                Some(format!("Stop it with `kill {pid}`, or use another home: NANOBOT_HOME=/some/folder."))
-            }
+            Self::State(StateError::Owned { pid: Some(pid), .. }) => Some(format!(
+                "Stop it with `nanobot gateway stop` (or `kill {pid}`), or use another home: NANOBOT_HOME=/some/folder."
+            )),
             Self::State(_) => Some("Check the permissions and the free space of the folder it names.".to_owned()),
             Self::Channels(_) => Some("`nanobot config explain channels` shows what is set and where.".to_owned()),
             Self::NoChannel { name, .. } => {

@@ -7,7 +7,7 @@ use chrono::DateTime;
 use nanobot_bus::LedgerFilter;
 use nanobot_config::Config;
 use nanobot_control::{About, ControlClient};
-use nanobot_cron::Jobs;
+use nanobot_cron::{Jobs, in_words};
 use nanobot_heartbeat::HeartbeatSettings;
 use nanobot_tools::ToolsConfig;
 use serde::Serialize;
@@ -179,7 +179,7 @@ fn schedule(config: &Config) -> Result<Schedule, RuntimeError> {
     let next = due.min().and_then(DateTime::from_timestamp_millis);
     Ok(Schedule {
         jobs: jobs.as_ref().map(|jobs| jobs.iter().filter(|job| job.enabled).count()),
-        next: next.map(|at| at.with_timezone(&scheduling.zone).format("%Y-%m-%d %H:%M %Z").to_string()),
+        next: next.map(|at| in_words(at, scheduling.zone)),
         heartbeat_s: heartbeat.enabled.then_some(heartbeat.interval_s),
     })
 }

@@ -5,10 +5,12 @@ use std::process::ExitCode;
 
 use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
-use nanobot_runtime::jobs::{CronError, Job, Payload, RunStatus, Tz, When, in_words, time_in, zone_named};
-use nanobot_runtime::{LoadOptions, Scheduling, load};
+use nanobot_config::Config;
+use nanobot_runtime::jobs::{CronError, Job, Payload, RunStatus, When, Zone, in_words, time_in, zone_named};
+use nanobot_runtime::{LoadOptions, RemoteGateway, Scheduling, channels_status, load};
 
-use crate::failure::{FAILED, Failure, chain};
+use super::block_on;
+use crate::failure::{FAILED, Failure, USAGE, chain};
 use crate::output::{self, harmless};
 
 /// What can be done with jobs.
@@ -65,9 +67,9 @@ pub(crate) struct CronAddArguments {
     #[arg(short, long)]
     name: Option<String>,
     /// Repeat after so many seconds
-    #[arg(short, long, value_name = "SECONDS")]
+    #[arg(short, long, value_name = "SECONDS", allow_negative_numbers = true, conflicts_with = "tz")]
     every: Option<i64>,
-    /// Repeat by five fields: minute, hour, day of month, month, day of week
+    /// Repeat by five fields: minute, hour, day of month, month, day of week; seconds may stand behind
     #[arg(long, value_name = "EXPRESSION")]
     cron: Option<String>,
     /// The time zone, as an IANA name; otherwise that of `cron.timezone`, or of this computer
@@ -95,13 +97,16 @@ const NAME_LENGTH: usize = 30;
 /// # Errors
 /// When there is no such job, it would never run, or the file cannot be read or written.
 pub(crate) fn cron(options: &LoadOptions, command: CronCommand) -> Result<ExitCode, Failure> {
-    let scheduling = Scheduling::of(&load(options)?)?;
+    let config = load(options)?;
+    let scheduling = Scheduling::of(&config)?;
     let Scheduling { store, zone, .. } = &scheduling;
     let (now, zone) = (Utc::now(), *zone);
     let text = match command {
         CronCommand::Add(arguments) => {
-            let job = job(arguments, now, zone)?;
+            let (job, zone) = job(arguments, now, zone)?;
+            let hints = hints(&config, &job)?;
             let job = store.add(job, now, zone).map_err(|error| failed(&error))?;
+            hints.iter().for_each(|hint| output::note(hint));
             format!("Created job '{}' (id: {}). {}\n", harmless(&job.name), job.id, next(&job, zone))
         }
         CronCommand::List { all } => listed(&scheduling, all)?,
@@ -132,8 +137,14 @@ pub(crate) fn cron(options: &LoadOptions, command: CronCommand) -> Result<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
-fn job(arguments: CronAddArguments, now: DateTime<Utc>, home: Tz) -> Result<Job, Failure> {
+/// The job that is wanted, and whose clock is meant.
+fn job(arguments: CronAddArguments, now: DateTime<Utc>, home: Zone) -> Result<(Job, Zone), Failure> {
     let CronAddArguments { message, name, every, cron, tz, at, deliver, to, channel } = arguments;
+    if message.trim().is_empty() {
+        let remedy = "Give --message what the assistant is told when the time comes.";
+        let what = "the message is empty".to_owned();
+        return Err(Failure::Said { what, remedy: Some(remedy.to_owned()), code: USAGE });
+    }
     let zone = tz.as_deref().map_or(Ok(home), zone_named).map_err(|error| failed(&error.into()))?;
     let when = match (every, cron, at) {
         (Some(seconds), _, _) => When::every_seconds(seconds),
@@ -142,7 +153,25 @@ fn job(arguments: CronAddArguments, now: DateTime<Utc>, home: Tz) -> Result<Job,
     };
     let name = name.unwrap_or_else(|| message.chars().take(NAME_LENGTH).collect());
     let payload = Payload { message, deliver, channel, to, ..Payload::default() };
-    Ok(Job::new(&name, when, payload, now))
+    Ok((Job::new(&name, when, payload, now), zone))
+}
+
+/// What somebody should know who waits for a new job.
+fn hints(config: &Config, job: &Job) -> Result<Vec<String>, Failure> {
+    nanobot_runtime::install_tls();
+    let (channels, gateway) =
+        block_on(async { Ok((channels_status(config, false).await.ok(), RemoteGateway::reach(config).await)) })?;
+    let mut hints = Vec::new();
+    let channel = job.payload.channel.as_deref().unwrap_or_default();
+    if !job.payload.deliver {
+        hints.push("Nobody is sent its answer; `--deliver` with `--channel` and `--to` sends it to a chat.".to_owned());
+    } else if channels.is_some_and(|known| !known.iter().any(|one| one.enabled && one.name.as_str() == channel)) {
+        hints.push(format!("No channel called `{}` is enabled here: its answer will not arrive.", harmless(channel)));
+    }
+    if gateway.is_none() {
+        hints.push("No gateway runs now. Jobs run while `nanobot gateway` does.".to_owned());
+    }
+    Ok(hints)
 }
 
 fn find(scheduling: &Scheduling, id: &str) -> Result<Job, Failure> {
@@ -155,6 +184,10 @@ fn listed(scheduling: &Scheduling, all: bool) -> Result<String, Failure> {
     let jobs = scheduling.store.read().map_err(|error| failed(&error))?;
     let mut shown: Vec<&Job> = jobs.iter().filter(|job| all || job.enabled).collect();
     shown.sort_by_key(|job| job.state.next_run_at_ms.unwrap_or(i64::MAX));
+    if jobs.unreadable() > 0 {
+        let (path, count) = (scheduling.store.path().display(), jobs.unreadable());
+        output::note(&format!("{path}: {count} of its entries cannot be read as jobs and do not run; they are kept."));
+    }
     if shown.is_empty() {
         return Ok("No scheduled jobs.\n".to_owned());
     }
@@ -165,7 +198,12 @@ fn listed(scheduling: &Scheduling, all: bool) -> Result<String, Failure> {
     Ok(shown.iter().map(line).collect())
 }
 
-fn next(job: &Job, zone: Tz) -> String {
+fn next(job: &Job, zone: Zone) -> String {
+    if job.enabled
+        && let Err(error) = job.schedule.schedule(zone)
+    {
+        return format!("It cannot run: {error}.");
+    }
     match job.next_in_words(zone) {
         Some(next) => format!("Next run: {next}."),
         None if job.enabled => "Next run: when a gateway has looked at it, if ever.".to_owned(),
@@ -173,7 +211,7 @@ fn next(job: &Job, zone: Tz) -> String {
     }
 }
 
-fn history(job: &Job, zone: Tz) -> String {
+fn history(job: &Job, zone: Zone) -> String {
     let zone = job.schedule.zone(zone).unwrap_or(zone);
     if job.state.run_history.is_empty() {
         return "It has not run yet.\n".to_owned();
@@ -196,7 +234,8 @@ fn failed(error: &CronError) -> Failure {
     let remedy = match error {
         CronError::Unknown { .. } => "`nanobot cron list --all` shows the ids.",
         CronError::Schedule(_) => "`nanobot cron add --help` says how times are written.",
-        CronError::Unreadable { .. } | CronError::Io { .. } => "Look at that file, and at its permissions.",
+        CronError::Unreadable { .. } => "Look at that file; `nanobot doctor` says what it found.",
+        CronError::Io { .. } => "Look at the permissions of that file and of its folder, and at the room on its disk.",
     };
     Failure::Said { what: chain(error), remedy: Some(remedy.to_owned()), code: FAILED }
 }

@@ -34,15 +34,55 @@ async fn jobs_are_set_listed_paused_and_removed_without_a_gateway() {
         (["--at", "2020-01-01T00:00"], "would never run"),
         (["--at", "soon"], "is no time"),
         (["--every", "0"], "at least one second"),
+        (["--every", "-5"], "at least one second"),
     ] {
         let refused =
             home.run(&[["cron", "add", "-m", "x"], [arguments[0], arguments[1], "--name", "y"]].concat()).await;
         assert_eq!(refused.code, 1, "{arguments:?}");
         assert_says(&refused.stderr, &[part, "try: "]);
     }
+    let empty = home.run(&["cron", "add", "-m", " ", "--every", "60"]).await;
+    assert_eq!(empty.code, 2);
+    assert_says(&empty.stderr, &["the message is empty", "try: "]);
+    assert_eq!(home.run(&["cron", "add", "-m", "x", "--every", "60", "--tz", "Asia/Tokyo"]).await.code, 2);
     home.write("cron/jobs.json", "[");
     assert_says(&home.run(&["cron", "list"]).await.stderr, &["cannot be read as jobs", "nothing was changed"]);
     assert_eq!(home.read("cron/jobs.json"), "[");
+}
+
+#[tokio::test]
+async fn who_sets_a_job_learns_its_time_where_it_is_meant_and_what_it_will_not_do() {
+    let home = Home::new();
+    let add = ["cron", "add", "-m", "call", "--at", "2099-01-01T09:00", "--tz", "Asia/Tokyo"];
+    let added = home.run(&add).await;
+    assert_says(&added.stdout, &["Next run: Thu 2099-01-01 09:00 Asia/Tokyo."]);
+    assert_says(&added.stderr, &["Nobody is sent its answer", "No gateway runs now"]);
+    let delivered = home.run(&[&add[..], &["--deliver", "--channel", "pigeons", "--to", "1"]].concat()).await;
+    assert_eq!(delivered.code, 0, "{}", delivered.stderr);
+    assert_says(&delivered.stderr, &["No channel called `pigeons` is enabled here", "No gateway runs now"]);
+}
+
+#[tokio::test]
+async fn jobs_that_cannot_run_are_shown_with_the_reason_and_can_be_paused() {
+    let home = Home::new();
+    let file = json!({"version": 1, "jobs": [
+        {"id": "0a1b2c3d", "name": "far away", "schedule": {"kind": "cron", "expr": "0 9 * * *", "tz": "Mars/Base"}},
+        {"id": "has no schedule"},
+    ]});
+    home.write("cron/jobs.json", &file.to_string());
+    let listed = home.run(&["cron", "list"]).await;
+    assert_says(&listed.stdout, &["0 9 * * * (Mars/Base). It cannot run: unknown timezone 'Mars/Base'."]);
+    assert_says(&listed.stderr, &["1 of its entries cannot be read as jobs"]);
+    assert_says(
+        &home.run(&["doctor"]).await.stdout,
+        &["1 job cannot be read and will not run", "the job 'far away' cannot run: unknown timezone 'Mars/Base'"],
+    );
+    assert_eq!(home.run(&["cron", "resume", "0a1b2c3d"]).await.code, 1);
+    let paused = home.run(&["cron", "pause", "0a1b2c3d"]).await;
+    assert_eq!((paused.code, paused.stdout.as_str()), (0, "Job 0a1b2c3d is paused.\n"));
+    assert_eq!(home.run(&["cron", "list"]).await.stdout, "No scheduled jobs.\n");
+    let jobs: Value = serde_json::from_str(&home.read("cron/jobs.json")).unwrap();
+    assert_eq!(jobs["jobs"][1], file["jobs"][1]);
 }
 
 #[tokio::test]

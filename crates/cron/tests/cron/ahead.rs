@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use nanobot_bus::{Bus as _, EventFeed, MemoryBus};
-use nanobot_cron::{Clock, CronParts, CronService, CronSettings, Job, JobStore, Overlap, Payload, Runs, Tz, When};
+use nanobot_cron::{Clock, CronParts, CronService, CronSettings, Job, JobStore, Overlap, Payload, Runs, When, Zone};
 use nanobot_types::{Event, MessageId, SessionKey};
 use nanobot_watch::FileWatch;
 use tokio::sync::Notify;
@@ -99,7 +99,7 @@ impl Stage {
 
     fn add_from(&self, now: DateTime<Utc>, when: When) {
         let payload = Payload { message: "Do it".to_owned(), ..Payload::default() };
-        self.store().add(Job::new("job", when, payload, now), now, Tz::UTC).unwrap();
+        self.store().add(Job::new("job", when, payload, now), now, Zone::UTC).unwrap();
     }
 
     fn start(&self, settings: CronSettings) {
@@ -114,7 +114,7 @@ impl Stage {
             runs: self.runs.clone(),
             clock: Arc::new(self.clock),
             settings,
-            zone: Tz::UTC,
+            zone: Zone::UTC,
         });
         self.tasks.spawn(service.run(watch, self.events.clone(), self.end.clone()));
     }

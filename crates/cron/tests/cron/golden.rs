@@ -1,7 +1,7 @@
 //! What the Python program's expressions mean, as it computed them.
 
 use chrono::{DateTime, Utc};
-use nanobot_cron::{Schedule, zone_named};
+use nanobot_cron::{Schedule, time_in, zone_named};
 
 fn utc(text: &str) -> DateTime<Utc> {
     format!("{text}:00Z").parse().or_else(|_| format!("{text}Z").parse()).unwrap()
@@ -86,4 +86,23 @@ fn an_interval_keeps_its_beat() {
     }
     assert!(Schedule::every_ms(999).is_err());
     assert!(Schedule::every_ms(i64::MAX).is_ok_and(|every| every.next_after(anchor, anchor).is_none()));
+}
+
+#[test]
+fn times_are_read_with_and_without_seconds_and_offsets() {
+    let tokyo = zone_named("Asia/Tokyo").unwrap();
+    for (text, expected) in [
+        ("2026-12-24T18:00", "2026-12-24T09:00:00Z"),
+        ("2026-12-24 18:00:30", "2026-12-24T09:00:30Z"),
+        ("2026-12-24", "2026-12-23T15:00:00Z"),
+        ("2026-12-24T18:00:00+01:00", "2026-12-24T17:00:00Z"),
+        ("2026-12-24T18:00+01:00", "2026-12-24T17:00:00Z"),
+        ("2026-12-24T18:00Z", "2026-12-24T18:00:00Z"),
+        ("2026-12-24 18:00:30-0530", "2026-12-24T23:30:30Z"),
+    ] {
+        assert_eq!(time_in(text, tokyo), Ok(expected.parse().unwrap()), "{text}");
+    }
+    for text in ["", "18:00", "tomorrow", "2027-02-29", "2026-12-24T25:00", "2026-12-24T18:00+25:00:00"] {
+        assert!(time_in(text, tokyo).is_err(), "{text}");
+    }
 }

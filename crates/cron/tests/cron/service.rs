@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
 use nanobot_bus::{Bus, Claims, EntryState, Ledger as _, LedgerFilter, MemoryBus, Queue};
 use nanobot_cron::{
-    Catchup, Clock, CronParts, CronService, CronSettings, Job, JobStore, Overlap, Payload, RunStatus, Runs, Tz, When,
+    Catchup, Clock, CronParts, CronService, CronSettings, Job, JobStore, Overlap, Payload, RunStatus, Runs, When, Zone,
+    zone_named,
 };
 use nanobot_state::{SqliteBus, StateDb};
 use nanobot_types::{MessageId, SessionKey};
@@ -78,13 +79,13 @@ impl Stage {
             runs: self.outcome.clone(),
             clock: self.clock.clone(),
             settings: self.settings,
-            zone: Tz::UTC,
+            zone: Zone::UTC,
         })
     }
 
     fn add(&self, when: When) -> Job {
         let payload = Payload { message: "Do it".to_owned(), deliver: true, ..Payload::default() };
-        self.store().add(Job::new("job", when, payload, self.clock.now()), self.clock.now(), Tz::UTC).unwrap()
+        self.store().add(Job::new("job", when, payload, self.clock.now()), self.clock.now(), Zone::UTC).unwrap()
     }
 
     /// The times of which messages were made, in order.
@@ -137,11 +138,11 @@ async fn what_was_missed_runs_as_it_is_wished() {
     ] {
         let mut stage = Stage::at("2026-01-01T12:00:00Z");
         stage.settings.catchup = catchup;
-        stage.add(When::cron("0 9 * * *", Tz::UTC));
+        stage.add(When::cron("0 9 * * *", Zone::UTC));
         stage.clock.set("2026-01-04T12:00:00Z");
         stage.service().tick().await.unwrap();
         assert_eq!(stage.fired().await, expected, "{catchup:?}");
-        let next = stage.job().unwrap().next_in_words(Tz::UTC);
+        let next = stage.job().unwrap().next_in_words(Zone::UTC);
         assert_eq!(next.as_deref(), Some("Mon 2026-01-05 09:00 UTC"), "{catchup:?}");
     }
     for (hours, expected) in [(23, 1), (25, 0)] {
@@ -244,7 +245,7 @@ async fn sqlite(path: &Path) -> SqliteBus {
 #[tokio::test]
 async fn two_services_over_restarts_fire_every_time_once() {
     let stage = Stage::at("2026-03-28T00:00:00Z");
-    stage.add(When::cron("*/20 * * * *", Tz::Europe__Berlin));
+    stage.add(When::cron("*/20 * * * *", zone_named("Europe/Berlin").unwrap()));
     let database = stage.home.path().join("state.db");
     let bus = sqlite(&database).await;
     let open = || stage.service_on(Arc::new(bus.clone()), Arc::new(bus.clone()));

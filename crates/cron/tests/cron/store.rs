@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use nanobot_cron::{CronError, Job, JobStore, Payload, RunStatus, Tz, When};
+use nanobot_cron::{CronError, Job, JobStore, Payload, RunStatus, When, Zone};
 use serde_json::{Value, json};
 
 /// As the Python program writes it, with what later versions and others add.
@@ -40,7 +40,7 @@ fn what_is_written_is_what_the_python_program_reads() {
     let store = JobStore::new(home.path().join("cron/jobs.json"));
     let now = "2026-01-01T00:00:00Z".parse().unwrap();
     let payload = Payload { message: "Hi".to_owned(), deliver: true, ..Payload::default() };
-    let job = store.add(Job::new("Hi", When::every_seconds(60), payload, now), now, Tz::UTC).unwrap();
+    let job = store.add(Job::new("Hi", When::every_seconds(60), payload, now), now, Zone::UTC).unwrap();
     let expected = json!({"version": 1, "jobs": [
         {"id": job.id, "name": "Hi", "enabled": true,
          "schedule": {"kind": "every", "atMs": null, "everyMs": 60_000, "expr": null, "tz": null},
@@ -50,7 +50,7 @@ fn what_is_written_is_what_the_python_program_reads() {
          "createdAtMs": 1_767_225_600_000_i64, "updatedAtMs": 1_767_225_600_000_i64, "deleteAfterRun": false},
     ]});
     assert_eq!(serde_json::from_slice::<Value>(&fs::read(store.path()).unwrap()).unwrap(), expected);
-    assert_eq!(job.next_in_words(Tz::UTC).unwrap(), "Thu 2026-01-01 00:01 UTC");
+    assert_eq!(job.next_in_words(Zone::UTC).unwrap(), "Thu 2026-01-01 00:01 UTC");
     store.remove(job.id.as_str()).unwrap();
     assert!(matches!(store.remove(job.id.as_str()), Err(CronError::Unknown { .. })));
 }
@@ -63,6 +63,6 @@ fn a_file_that_cannot_be_read_is_left_as_it_is() {
     let store = JobStore::new(&path);
     let now = "2026-01-01T00:00:00Z".parse().unwrap();
     let job = Job::new("x", When::every_seconds(60), Payload::default(), now);
-    assert!(matches!(store.add(job, now, Tz::UTC), Err(CronError::Unreadable { .. })));
+    assert!(matches!(store.add(job, now, Zone::UTC), Err(CronError::Unreadable { .. })));
     assert_eq!(fs::read_to_string(&path).unwrap(), "{\"jobs\": [");
 }
