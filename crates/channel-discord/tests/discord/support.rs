@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use nanobot_channel::{
     Arrival, Channel, ChannelError, ChannelFactory as _, ChannelName, ChatId, CommandInfo, InboundMessage, OutboundKey,
     OutboundKind, OutboundMessage, OutboundPart, RawConfig, Value,
@@ -84,7 +85,12 @@ impl Running {
 
     /// Waits for the end of a run that nobody told to stop.
     pub(crate) async fn end(self) -> (DiscordFake, ChannelError) {
-        (self.fake, self.run.end().await.unwrap())
+        let Self { fake, run, .. } = self;
+        let ended = run.end().await.with_context(|| {
+            let (sessions, resumed, complaints) = (fake.identifies(), fake.resumes(), fake.complaints());
+            format!("{sessions} sessions, resumed {resumed} times, {complaints:?}")
+        });
+        (fake, ended.unwrap())
     }
 
     /// Begins a conversation, so that the fake knows the chat; returns what arrived.

@@ -1,8 +1,11 @@
 //! Text shown while it is being written.
 
+use std::time::Duration;
+
 use nanobot_channel::{Channel, InboundMessage, OutboundKey, OutboundKind, OutboundMessage, StreamId};
+use nanobot_testkit::WAIT_LIMIT;
 use nanobot_testkit::telegram::{Fault, Incoming, SentMessage};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{GROUP, Running, ann, part, reply, with};
 
@@ -32,6 +35,21 @@ fn completing(inbound: &InboundMessage, name: &str, text: &str) -> nanobot_chann
 async fn shown(running: &Running, text: &str) -> SentMessage {
     let is_it = |sent: &&SentMessage| sent.text == text;
     running.fake.wait_for(text, |sent| sent.iter().find(is_it).cloned()).await.unwrap()
+}
+
+/// Waits until so many drafts are noted, which a kill would leave.
+async fn noted(running: &Running, count: usize) {
+    let is_so = async {
+        loop {
+            let note = running.assistant.notes().all().get("drafts").cloned();
+            let note: Value = note.map_or(Value::Null, |note| serde_json::from_str(&note).unwrap());
+            if note["drafts"].as_array().map_or(0, Vec::len) == count {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(WAIT_LIMIT, is_so).await.unwrap();
 }
 
 #[tokio::test]
@@ -199,11 +217,12 @@ async fn a_draft_that_a_kill_left_is_deleted_and_a_reply_never_is() {
     delta(channel, &inbound, "b", "Let me look.").await;
     shown(&running, "Let me look.").await;
     end(channel, &inbound, "b", true).await;
+    noted(&running, 0).await;
     delta(channel, &inbound, "c", "half").await;
     shown(&running, "half").await;
-    // Once it is edited it is noted.
     delta(channel, &inbound, "c", " a text").await;
     let left = shown(&running, "half a text").await;
+    noted(&running, 1).await;
     let running = running.restart(&json!({})).await;
     let is_gone = |sent: &[SentMessage]| sent.iter().any(|sent| sent.is_deleted).then_some(());
     running.fake.wait_for("the draft to go", is_gone).await.unwrap();
