@@ -151,15 +151,13 @@ impl World {
     }
 
     /// Sets reminders that come while the day goes on.
-    pub(super) async fn set_reminders(&mut self, judge: &mut Judge) {
+    pub(super) async fn set_reminders(&self, judge: &mut Judge) {
         let ann = discord::Person::new(7, "ann");
         let places = [
             (Place::Discord, "discord", self.discord.direct_channel(&ann).to_string()),
             (Place::Slack, "slack", slack_ann().direct()),
             (Place::WebSocket(0), "websocket", "room-0".to_owned()),
         ];
-        // The chats have to be there.
-        self.slack.add_person(&slack_ann());
         for number in 1..=6_u32 {
             let (place, channel, chat) = &places[number as usize % places.len()];
             let at = chrono::Local::now() + Duration::from_secs(SET_BEFORE + 5 * u64::from(number));
