@@ -149,9 +149,11 @@ async def check_webhook(fake, bot):
     assert await bot.get_updates(offset=last.update_id + 1, timeout=0) == ()
     await refused(bot.set_webhook("http://bot.test/"), BadRequest, "HTTPS URL must be provided")
     await refused(bot.set_webhook("https://bot.test:4711/"), BadRequest, "only on ports")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    # It stays bound, so that the system gives the port to nobody else; Linux lets the updater listen there.
+    reserved = socket.socket()
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reserved.bind(("127.0.0.1", 0))
+    port = reserved.getsockname()[1]
     updates = asyncio.Queue()
     fake.order(post_to=f"127.0.0.1:{port}")
     async with Updater(fake.bot(), updates) as updater:
