@@ -128,7 +128,7 @@ impl Channel for WebSocketChannel {
         let frame = Utf8Bytes::from(ServerEvent::Message(MessageEvent::of_part(part)).to_frame());
         let peers = self.hub.peers(&part.message.chat_id);
         if peers.is_empty() {
-            return Err(ChannelError::Unavailable("no client is attached to the chat".to_owned()));
+            return Err(ChannelError::Away("no client is attached to the chat".to_owned()));
         }
         let mut receipts: FuturesUnordered<_> = peers.iter().map(|peer| peer.send(frame.clone())).collect();
         while let Some(receipt) = receipts.next().await {
@@ -137,7 +137,7 @@ impl Channel for WebSocketChannel {
             }
         }
         // Clients ignore an id that they have seen, so a second try does no harm.
-        Err(ChannelError::Unavailable("every client of the chat went away".to_owned()))
+        Err(ChannelError::Away("every client of the chat left".to_owned()))
     }
 
     /// The protocol makes clients ignore ids that they have seen.

@@ -37,6 +37,9 @@ pub enum ChannelError {
     /// The platform could not be reached or failed, and has surely not taken the part.
     #[error("the platform cannot be reached: {0}")]
     Unavailable(String),
+    /// The chat is one of clients that come and go, and none is there; nobody has the part.
+    #[error("nobody is there to take it: {0}")]
+    Away(String),
     /// The connection broke after the part was on its way: the platform may have it or not.
     #[error("unknown whether the platform took it: {0}")]
     Ambiguous(String),
@@ -62,7 +65,7 @@ impl ChannelError {
     pub fn recovery(&self) -> SendRecovery {
         match self {
             Self::RateLimited { retry_after } => SendRecovery::Retry { after: Some(*retry_after) },
-            Self::Unavailable(_) | Self::Conflict(_) => SendRecovery::Retry { after: None },
+            Self::Unavailable(_) | Self::Away(_) | Self::Conflict(_) => SendRecovery::Retry { after: None },
             Self::Ambiguous(_) => SendRecovery::Uncertain,
             Self::Config { .. } | Self::Auth(_) | Self::NotFound(_) | Self::TooLarge(_) | Self::Refused(_) => {
                 SendRecovery::GiveUp

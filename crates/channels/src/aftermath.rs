@@ -55,6 +55,7 @@ pub(crate) fn leaves_the_chat_reachable(error: &ChannelError) -> bool {
         | ChannelError::TooLarge(_)
         | ChannelError::Refused(_)
         | ChannelError::Unavailable(_)
+        | ChannelError::Away(_)
         | ChannelError::Conflict(_)
         | ChannelError::Ambiguous(_) => true,
     }

@@ -30,6 +30,8 @@ use crate::{ChannelSettings, Stickers, UncertainPolicy, pause};
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause before a part is tried again.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+/// The same where nothing is wrong: whoever comes back has what waits within it.
+const LONGEST_AWAY: Duration = Duration::from_secs(5);
 /// How long something that may be lost may take.
 const LOSSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a send that is under way may still take when everything stops.
@@ -300,8 +302,15 @@ impl OutboundWorker {
                         false => self.end_failed(delivery, error, why).await,
                     };
                 }
-                let pause = after.unwrap_or_else(|| pause::growing(FIRST_PAUSE, LONGEST_PAUSE, record.tries - 1));
-                tracing::warn!(channel = %self.name(), key = %delivery.message.key, %error, "a message will be sent again");
+                let (channel, key) = (self.name(), &delivery.message.key);
+                let longest = if let ChannelError::Away(_) = error {
+                    tracing::debug!(%channel, %key, %error, "a message waits");
+                    LONGEST_AWAY
+                } else {
+                    tracing::warn!(%channel, %key, %error, "a message will be sent again");
+                    LONGEST_PAUSE
+                };
+                let pause = after.unwrap_or_else(|| pause::growing(FIRST_PAUSE, longest, record.tries - 1));
                 self.waiting.wait(&delivery.message, record, pause);
                 delivery.settle(Settle::RetryIn(pause)).await
             }

@@ -179,6 +179,21 @@ async fn the_platform_names_the_pause_and_the_retries_end() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whoever_was_away_waits_five_seconds_at_most() {
+    let fixture = start(vec![RecordingChannel::new("chat")]);
+    fixture.settings.send_modify(|settings| settings.delivery.send_max_retries = 100);
+    let channel = &fixture.channels[0];
+    for _ in 0..10 {
+        channel.fail_next(SendFault::Refuse(ChannelError::Away("nobody listens".to_owned())));
+    }
+    let began = Instant::now();
+    fixture.publish(reply("1", 0, "while you were away")).await;
+    fixture.settled().await;
+    assert_eq!((channel.attempts(), channel.texts()), (11, vec!["while you were away".to_owned()]));
+    assert!(began.elapsed() < Duration::from_mins(1), "ten growing pauses are more than four minutes");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_may_have_been_sent_is_not_sent_again() {
     let fixture = start(vec![RecordingChannel::new("chat")]);
     let channel = &fixture.channels[0];
