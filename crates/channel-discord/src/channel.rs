@@ -146,7 +146,7 @@ impl Drafts for DiscordChannel {
 
     async fn close(&self, end: &OutboundMessage) -> Result<(), ChannelError> {
         if let OutboundKind::StreamEnd { stream, resuming } = &end.kind {
-            self.drafts.close(stream, *resuming);
+            self.drafts.close(stream, *resuming).await;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! What goes wrong between the channel and the two servers.
 
+use std::borrow::Cow;
 use std::io;
 
 use lettre::transport::smtp;
@@ -106,6 +107,36 @@ pub(crate) fn is_about_login(error: &smtp::Error) -> bool {
 /// What a server said, as far as anybody wants to read it.
 pub(crate) fn shortened(text: &str) -> String {
     const LIMIT: usize = 200;
-    let clean = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let clean = words(text).split_whitespace().collect::<Vec<_>>().join(" ");
     if clean.chars().count() <= LIMIT { clean } else { clean.chars().take(LIMIT).chain(['…']).collect() }
+}
+
+/// The words of a server, out of how the IMAP library writes an answer down:
+/// `code: None, info: Some("[AUTHENTICATIONFAILED] Bad password")`.
+fn words(text: &str) -> Cow<'_, str> {
+    let answer = text.split_once("code: ").and_then(|(before, answer)| {
+        let (said, after) = answer.split_once("info: Some(\"")?.1.rsplit_once("\")")?;
+        Some(format!("{before}{}{after}", said.replace("\\\"", "\"")))
+    });
+    answer.map_or(Cow::Borrowed(text), Cow::Owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_quoted_without_the_library() {
+        for (text, expected) in [
+            (
+                "no response: code: None, info: Some(\"[AUTH] Bad\\t\\\"word\\\"\") at login",
+                "no response: [AUTH] Bad\\t\"word\" at login",
+            ),
+            ("bad response: code: None, info: None", "bad response: code: None, info: None"),
+            ("exit  code: 7", "exit code: 7"),
+        ] {
+            assert_eq!(shortened(text), expected);
+        }
+        assert_eq!(shortened(&"x".repeat(201)), format!("{}…", "x".repeat(200)));
+    }
 }

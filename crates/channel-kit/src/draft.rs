@@ -153,17 +153,23 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
     }
 
     /// Nothing more comes: what was not shown yet is shown. When the turn is `resuming` it stays as it
-    /// is, otherwise a reply is to take it over.
-    pub fn close(&self, stream: &StreamId, resuming: bool) {
-        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(entry) = entries.iter().find(|entry| entry.stream == *stream) {
-            entry.text.send_if_modified(|text| {
+    /// is, so that from now on it is no draft that a kill leaves; otherwise a reply is to take it over.
+    pub async fn close(&self, stream: &StreamId, resuming: bool) {
+        let stays = {
+            let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(entry) = entries.iter().find(|entry| entry.stream == *stream) else { return };
+            let is_closed = entry.text.send_if_modified(|text| {
                 let is_growing = text.phase == Phase::Growing;
                 if is_growing {
                     text.phase = if resuming { Phase::Left } else { Phase::Closed };
                 }
                 is_growing
             });
+            let stays = is_closed && resuming;
+            entry.shown.borrow().trace.clone().filter(|_| stays)
+        };
+        if let Some(trace) = stays {
+            self.leftovers.forget(&trace).await;
         }
     }
 
@@ -391,7 +397,9 @@ mod tests {
             second().await;
             assert_eq!(paper.drafts(), json!([7]), "{what}");
             if let Some(resuming) = end {
-                board.close(&stream, resuming);
+                board.close(&stream, resuming).await;
+                let stays_at_once = paper.drafts() == Value::Null;
+                assert_eq!(stays_at_once, resuming, "{what}");
             }
             tokio::time::sleep(later).await;
             second().await;

@@ -70,12 +70,13 @@ impl Following {
         if stamp(&self.file) == self.stamp {
             return;
         }
-        let seen = settled(&self.file).await;
-        // A file that is gone, or about to be written, says nothing.
-        if seen.is_none_or(|stamp| stamp.length == 0) {
+        // A file that is gone may be about to be put back.
+        let Some(stamp) = settled(&self.file).await else { return };
+        self.stamp = Some(stamp);
+        if stamp.length == 0 {
+            tracing::warn!("the configuration file is empty; channels go on as they are");
             return;
         }
-        self.stamp = seen;
         match self.read() {
             Ok(wanted) => self.follow(wanted, manager).await,
             Err(error) => {
