@@ -148,9 +148,7 @@ pub async fn body_within(mut response: Response, limit: u64) -> Result<Option<Ve
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read as _, Write as _};
-    use std::net::{SocketAddr, TcpListener};
-    use std::process::Command;
+    use nanobot_testkit::check_ways;
 
     use super::*;
 
@@ -181,58 +179,14 @@ mod tests {
         assert!(Way::new(Some("http://"), None).is_err());
     }
 
-    /// Says to the test in whose process this runs as which way to go.
-    const ROLE: &str = "NANOBOT_TEST_OWN_PROXY";
-    const SERVER: &str = "NANOBOT_TEST_SERVER";
-
-    /// Answers everything with a name.
-    fn answering(name: &'static str) -> SocketAddr {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        std::thread::spawn(move || {
-            for mut stream in listener.incoming().map_while(Result::ok) {
-                let mut request = Vec::new();
-                let mut byte = [0];
-                while !request.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read > 0) {
-                    request.push(byte[0]);
-                }
-                let answer =
-                    format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{name}", name.len());
-                stream.write_all(answer.as_bytes()).unwrap();
-            }
-        });
-        address
-    }
-
-    /// What a program gets from a server, when the environment names a proxy. The test begins anew in
-    /// a process of its own, because no test changes the environment.
     #[test]
     fn only_without_a_word_about_it_the_proxy_of_the_environment_is_asked() {
-        if let (Ok(own), Ok(server)) = (std::env::var(ROLE), std::env::var(SERVER)) {
-            let way = Way::new(Some(own.as_str()).filter(|own| *own != "unset"), None).unwrap();
+        let test = "http::tests::only_without_a_word_about_it_the_proxy_of_the_environment_is_asked";
+        check_ways(test, "http", |own, server| {
+            let client = client(&Way::new(own, None).unwrap()).build().unwrap();
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            let text = runtime.block_on(async {
-                let client = client(&way).build().unwrap();
-                client.get(server).send().await.unwrap().text().await.unwrap()
-            });
-            println!("<{text}>");
-            return;
-        }
-        let (server, of_environment, own) = (answering("server"), answering("environment"), answering("own"));
-        let own = format!("http://{own}");
-        for (own, by) in [("unset", "environment"), ("", "server"), (own.as_str(), "own")] {
-            let mut test = Command::new(std::env::current_exe().unwrap());
-            for name in ["NO_PROXY", "no_proxy", "REQUEST_METHOD"] {
-                test.env_remove(name);
-            }
-            for name in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
-                test.env(name, format!("http://{of_environment}"));
-            }
-            test.env(ROLE, own).env(SERVER, format!("http://{server}/"));
-            let name = "http::tests::only_without_a_word_about_it_the_proxy_of_the_environment_is_asked";
-            let output = test.args(["--exact", name, "--nocapture"]).output().unwrap();
-            let text = String::from_utf8_lossy(&output.stdout);
-            assert!(output.status.success() && text.contains(&format!("<{by}>")), "{own}: {text}");
-        }
+            runtime.block_on(client.get(server).send()).unwrap_err();
+        })
+        .unwrap();
     }
 }

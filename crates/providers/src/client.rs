@@ -123,9 +123,7 @@ fn innermost(error: &reqwest::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{SocketAddr, TcpListener};
-    use std::process::Command;
-    use std::sync::mpsc;
+    use nanobot_testkit::check_ways;
 
     use super::*;
 
@@ -152,53 +150,16 @@ mod tests {
         assert!(HttpClients::new(Some(" ")).is_ok());
     }
 
-    /// Tells the test in whose process this runs which proxy it is given.
-    const OWN: &str = "NANOBOT_TEST_OWN_PROXY";
-    const SERVER: &str = "NANOBOT_TEST_SERVER";
-
-    /// Hangs up on everybody, and says so before.
-    fn hanging_up(name: &'static str, reached: mpsc::Sender<&'static str>) -> SocketAddr {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                if reached.send(name).is_err() {
-                    break;
-                }
-                drop(stream);
-            }
-        });
-        address
-    }
-
-    /// Whom a program reaches first, when the environment names a proxy. The test begins anew in a
-    /// process of its own, because no test changes the environment.
     #[test]
     fn only_without_a_word_about_it_the_proxy_of_the_environment_is_asked() {
-        if let (Ok(own), Ok(server)) = (std::env::var(OWN), std::env::var(SERVER)) {
+        let test = "client::tests::only_without_a_word_about_it_the_proxy_of_the_environment_is_asked";
+        // Encrypted, because what is not counts as a server on this machine.
+        check_ways(test, "https", |own, server| {
             drop(rustls::crypto::ring::default_provider().install_default());
-            let clients = HttpClients::new(Some(own.as_str()).filter(|own| *own != "unset")).unwrap();
-            let server = Url::parse(&server).unwrap();
+            let (clients, server) = (HttpClients::new(own).unwrap(), Url::parse(server).unwrap());
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(clients.client_for(&server).unwrap().get(server).send()).unwrap_err();
-            return;
-        }
-        let (reached, by) = mpsc::channel();
-        let address = |name| hanging_up(name, reached.clone());
-        let (server, of_environment, own) = (address("server"), address("environment"), address("own"));
-        let own = format!("http://{own}");
-        for (own, expected) in [("unset", "environment"), ("", "server"), (own.as_str(), "own")] {
-            let mut test = Command::new(std::env::current_exe().unwrap());
-            for name in ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"] {
-                test.env(name, format!("http://{of_environment}"));
-            }
-            // Encrypted, because what is not counts as a server on this machine.
-            test.env_remove("NO_PROXY").env_remove("no_proxy").env(OWN, own).env(SERVER, format!("https://{server}/"));
-            let name = "client::tests::only_without_a_word_about_it_the_proxy_of_the_environment_is_asked";
-            let output = test.args(["--exact", name]).output().unwrap();
-            assert!(output.status.success(), "{own}: {output:?}");
-            let all: Vec<_> = by.try_iter().collect();
-            assert!(!all.is_empty() && all.iter().all(|name| *name == expected), "{own}: {all:?}");
-        }
+        })
+        .unwrap();
     }
 }

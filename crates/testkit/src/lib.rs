@@ -12,6 +12,7 @@ mod proxy;
 mod reply;
 mod script;
 mod sync;
+mod way;
 mod websocket;
 
 pub mod assistant;
@@ -47,4 +48,5 @@ pub use slack::SlackFake;
 pub use speech::SpeechFake;
 pub use sync::{WAIT_LIMIT, Watched};
 pub use telegram::TelegramFake;
+pub use way::check_ways;
 pub use websocket::WebSocketClient;

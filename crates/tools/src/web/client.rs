@@ -153,62 +153,21 @@ impl Resolve for GuardedNames {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{SocketAddr, TcpListener};
-    use std::process::Command;
-    use std::sync::mpsc;
+    use nanobot_testkit::check_ways;
 
     use super::*;
 
-    /// Tells the test in whose process this runs which proxy it is given.
-    const OWN: &str = "NANOBOT_TEST_OWN_PROXY";
-    const SERVER: &str = "NANOBOT_TEST_SERVER";
-
-    /// Hangs up on everybody, and says so before.
-    fn hanging_up(name: &'static str, reached: mpsc::Sender<&'static str>) -> SocketAddr {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                if reached.send(name).is_err() {
-                    break;
-                }
-                drop(stream);
-            }
-        });
-        address
-    }
-
-    /// Whom a program reaches first, when the environment names a proxy. The test begins anew in a
-    /// process of its own, because no test changes the environment.
     #[test]
     fn only_without_a_word_about_it_the_proxy_of_the_environment_is_asked() {
-        if let (Ok(own), Ok(server)) = (std::env::var(OWN), std::env::var(SERVER)) {
-            let config = WebConfig { proxy: Some(own).filter(|own| own != "unset"), ..WebConfig::default() };
+        let test = "web::client::tests::only_without_a_word_about_it_the_proxy_of_the_environment_is_asked";
+        check_ways(test, "http", |own, server| {
+            let config = WebConfig { proxy: own.map(str::to_owned), ..WebConfig::default() };
             let clients = HttpClients::new(&config, Arc::new(UrlGuard::default()));
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             for client in [clients.plain().unwrap(), clients.guarded().unwrap()] {
-                runtime.block_on(client.get(&server).send()).unwrap_err();
+                runtime.block_on(client.get(server).send()).unwrap_err();
             }
-            return;
-        }
-        let (reached, by) = mpsc::channel();
-        let address = |name| hanging_up(name, reached.clone());
-        let (server, of_environment, own) = (address("server"), address("environment"), address("own"));
-        let own = own.to_string();
-        for (own, expected) in [("unset", "environment"), ("", "server"), (own.as_str(), "own")] {
-            let mut test = Command::new(std::env::current_exe().unwrap());
-            for name in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
-                test.env(name, format!("http://{of_environment}"));
-            }
-            for name in ["NO_PROXY", "no_proxy", "REQUEST_METHOD"] {
-                test.env_remove(name);
-            }
-            let name = "web::client::tests::only_without_a_word_about_it_the_proxy_of_the_environment_is_asked";
-            test.env(OWN, own).env(SERVER, format!("http://{server}/"));
-            let output = test.args(["--exact", name]).output().unwrap();
-            assert!(output.status.success(), "{own}: {output:?}");
-            let all: Vec<_> = by.try_iter().collect();
-            assert!(all.len() >= 2 && all.iter().all(|name| *name == expected), "{own}: {all:?}");
-        }
+        })
+        .unwrap();
     }
 }
