@@ -165,8 +165,7 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
                 }
                 is_growing
             });
-            let stays = is_closed && resuming;
-            entry.shown.borrow().trace.clone().filter(|_| stays)
+            if is_closed && resuming { entry.shown.borrow().trace.clone() } else { None }
         };
         if let Some(trace) = stays {
             self.leftovers.forget(&trace).await;

@@ -30,8 +30,9 @@ use crate::{ChannelSettings, Stickers, UncertainPolicy, pause};
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause before a part is tried again.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
-/// The same where nothing is wrong: whoever comes back has what waits within it.
-const LONGEST_AWAY: Duration = Duration::from_secs(5);
+/// The same where nothing is wrong. Pauses are up to a quarter longer by chance, so whoever comes back has
+/// what waits within five seconds.
+const LONGEST_AWAY: Duration = Duration::from_secs(4);
 /// How long something that may be lost may take.
 const LOSSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a send that is under way may still take when everything stops.

@@ -164,11 +164,14 @@ async fn a_login_switches_a_channel_on_under_a_running_gateway() {
     is_said_to_be(&home, "telegram", "running", "").await;
     world.ask("hello").await;
 
-    // Half a file changes nothing, and a whole one takes the channel away.
+    // Half a file and an empty one change nothing, and a whole one takes the channel away.
     home.write("config.json", "{\"channels\": {");
     until("it was read", async || home.read("logs/gateway.log").contains("the changed configuration cannot be used"))
         .await;
     world.ask("still there?").await;
+    home.write("config.json", "");
+    until("it was seen", async || home.read("logs/gateway.log").contains("the configuration file is empty")).await;
+    world.ask("and with an empty one?").await;
     home.configure(&world.config(&json!({"telegram": world.section(&json!({"enabled": false}))})));
     is_said_to_be(&home, "telegram", "off", "").await;
     until("nobody polls", async || home.read("logs/gateway.log").contains("is not enabled any more")).await;

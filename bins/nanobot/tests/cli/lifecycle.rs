@@ -99,8 +99,15 @@ async fn a_unit_is_one_that_systemd_takes() {
     let home = Home::with_model("http://127.0.0.1:1/v1");
     home.run(&["gateway", "install-service"]).await;
     let unit = home.path().parent().unwrap().join(".config/systemd/user/nanobot.service");
-    let verified =
-        std::process::Command::new("systemd-analyze").args(["verify", "--user"]).arg(&unit).output().unwrap();
+    // Where nobody is logged in there is no such folder, and it would look at nothing.
+    let runtime = tempfile::tempdir().unwrap();
+    let mut verify = std::process::Command::new("systemd-analyze");
+    verify.args(["verify", "--user"]).arg(&unit).env("XDG_RUNTIME_DIR", runtime.path());
+    let verified = verify.output().unwrap();
     let said = String::from_utf8_lossy(&verified.stderr).into_owned();
+    if said.contains("Failed to initialize manager") {
+        return eprintln!("SKIPPED: systemd-analyze cannot work here: {said}");
+    }
+    assert!(verified.status.success(), "{said}");
     assert!(!said.contains("nanobot.service:"), "{said}");
 }
