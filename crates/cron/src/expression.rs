@@ -63,10 +63,14 @@ impl Expression {
             [minute, hour, day, month, weekday, second, year] => (minute, hour, day, month, weekday, second, year),
             _ => return Err(format!("it has {} fields instead of 5 (or 6 with seconds at the end)", parts.len())),
         };
+        let hours = HOUR.read(hour)?;
+        // `*/24` and larger steps leave one hour a day.
+        let has_many_hours = hours == "*" || hours.contains(',');
+        let names_hours = !(hour.starts_with('*') && has_many_hours);
         let canonical = [
             SECOND.read(second)?,
             MINUTE.read(minute)?,
-            HOUR.read(hour)?,
+            hours,
             DAY.read(day)?,
             MONTH.read(month)?,
             WEEKDAY.read(weekday)?,
@@ -74,7 +78,7 @@ impl Expression {
             YEAR.read(if year == "*" { "1970-2099" } else { year })?,
         ];
         let cron = CronParser::new().parse(&canonical.join(" ")).map_err(|error| error.to_string())?;
-        Ok(Self { cron, names_hours: !hour.starts_with('*') })
+        Ok(Self { cron, names_hours })
     }
 
     /// The first time after `after` at which a clock in `zone` makes it due; `None` when there is

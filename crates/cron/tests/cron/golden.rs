@@ -63,6 +63,9 @@ fn where_clocks_change_a_time_that_is_named_comes_once() {
         ("0,30 2 * * *", "Europe/Berlin", "2026-03-29T01:00", "2026-03-30T00:00"),
         ("15 * * * *", "Europe/Berlin", "2026-03-29T00:20", "2026-03-29T01:15"),
         ("0 9 * * *", "Europe/Berlin", "2026-03-28T09:00", "2026-03-29T07:00"),
+        // Cairo leaves out the hour after midnight, to which a step of a day comes down.
+        ("24 */25 * * *", "Africa/Cairo", "2023-04-27T19:52", "2023-04-27T22:00"),
+        ("0,30 */24 * * *", "Africa/Cairo", "2023-04-27T19:52", "2023-04-27T22:00"),
         // Half an hour, on an island.
         ("15 2 * * *", "Australia/Lord_Howe", "2026-10-03T12:00", "2026-10-03T15:30"),
         // Samoa left out a whole day, 30 December 2011.

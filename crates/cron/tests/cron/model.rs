@@ -89,7 +89,8 @@ impl Model {
         } else {
             Some([0].into())
         };
-        let names_hours = !hour.0.starts_with('*');
+        let has_one_hour = hour.1.as_ref().is_some_and(|hours| hours.len() == 1);
+        let names_hours = !hour.0.starts_with('*') || has_one_hour;
         Self {
             text,
             zone,
