@@ -18,6 +18,7 @@ mod listing;
 mod paths;
 mod replay;
 mod rewind;
+mod salvage;
 mod scan;
 mod search;
 mod slots;

@@ -159,9 +159,18 @@ fn take_list(fields: &mut Map, key: &str) -> Vec<Value> {
     }
 }
 
-/// Whether a message line says who spoke. One that does not is reported, and kept all the same.
-pub(crate) fn has_role(fields: &Map) -> bool {
-    fields.get("role").is_some_and(Value::is_string)
+/// `true` if a message line has a role and its tool calls, if any, can be read. Other lines are
+/// reported, and kept all the same.
+pub(crate) fn is_sound(fields: &Map) -> bool {
+    fields.get("role").is_some_and(Value::is_string) && fields.get("tool_calls").is_none_or(are_calls)
+}
+
+fn are_calls(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(calls) => calls.iter().all(|call| ToolCall::deserialize(call).is_ok()),
+        _ => false,
+    }
 }
 
 /// The message of a line. One without a readable time is as old as the epoch.
@@ -223,7 +232,7 @@ fn content(value: Value) -> Content {
 
 /// Calls without an id or a name cannot be answered; they stay in the file only.
 fn take_calls(fields: &mut Map) -> Vec<ToolCall> {
-    take_list(fields, "tool_calls").into_iter().filter_map(|call| serde_json::from_value(call).ok()).collect()
+    take_list(fields, "tool_calls").into_iter().filter_map(|call| ToolCall::deserialize(call).ok()).collect()
 }
 
 fn take_media(fields: &mut Map) -> Vec<MediaRef> {

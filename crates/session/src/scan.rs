@@ -14,6 +14,7 @@ use std::sync::atomic::AtomicU64;
 use nanobot_disk::DiskFile;
 
 use crate::line::{self, Line, Parsed};
+use crate::salvage::{self, Piece};
 use crate::state::State;
 use crate::tail::{LinesBackwards, RawLine};
 use crate::{Entry, Record, Seq};
@@ -62,7 +63,7 @@ pub(crate) fn survey(file: &dyn DiskFile, length: u64, bytes_read: &AtomicU64) -
             Line::Blank | Line::Foreign => {}
             Line::Message(fields) => {
                 head += 1;
-                unreadable += u64::from(!line::has_role(&fields));
+                unreadable += u64::from(!line::is_sound(&fields));
             }
             Line::Bad => unreadable += 1,
             Line::State(line) => {
@@ -105,7 +106,7 @@ pub(crate) fn records(
                     break;
                 }
                 seq -= 1;
-                unreadable += u64::from(!line::has_role(&fields));
+                unreadable += u64::from(!line::is_sound(&fields));
                 records.push(Record { seq: Seq(seq), entry: Entry::Message(line::message_entry(fields)) });
             }
             Line::State(line) => {
@@ -125,18 +126,27 @@ pub(crate) fn records(
 /// The lines from the end backwards, each with its length. Those that are not believed are bad.
 struct BelievedLines<'a> {
     lines: LinesBackwards<'a>,
+    /// Records of the current line that were not looked at yet, the last one last.
+    pieces: Vec<(Parsed, usize)>,
     ready: VecDeque<(Line, usize)>,
 }
 
 impl<'a> BelievedLines<'a> {
     fn new(file: &'a dyn DiskFile, length: u64, bytes_read: &'a AtomicU64) -> Self {
-        Self { lines: LinesBackwards::new(file, length, bytes_read), ready: VecDeque::new() }
+        Self { lines: LinesBackwards::new(file, length, bytes_read), pieces: Vec::new(), ready: VecDeque::new() }
+    }
+
+    fn next_record(&mut self) -> io::Result<Option<(Parsed, usize)>> {
+        if self.pieces.is_empty() {
+            let Some(raw) = self.lines.next() else { return Ok(None) };
+            self.pieces = parse(raw?);
+        }
+        Ok(self.pieces.pop())
     }
 
     /// Reads back to the beginning of an append, or of the file.
     fn read_append(&mut self) -> io::Result<()> {
-        for raw in self.lines.by_ref() {
-            let (Parsed { line, continues, holed }, size) = parse(raw?);
+        while let Some((Parsed { line, continues, holed }, size)) = self.next_record()? {
             let is_bad = matches!(line, Line::Bad);
             if holed && (is_bad || continues) {
                 self.ready.iter_mut().for_each(|(line, _)| *line = Line::Bad);
@@ -167,9 +177,24 @@ impl Iterator for BelievedLines<'_> {
     }
 }
 
-fn parse(raw: RawLine) -> (Parsed, usize) {
-    match raw {
-        RawLine::Bytes(bytes) => (line::parse(&bytes), bytes.len()),
-        RawLine::TooLong(length) => (Parsed { line: Line::Bad, continues: false, holed: false }, length),
+/// The records of a line in order, each with its length.
+fn parse(raw: RawLine) -> Vec<(Parsed, usize)> {
+    let bad = |length| (Parsed { line: Line::Bad, continues: false, holed: false }, length);
+    let bytes = match raw {
+        RawLine::Bytes(bytes) => bytes,
+        RawLine::TooLong(length) => return vec![bad(length)],
+    };
+    let parsed = line::parse(&bytes);
+    // After a hole nothing of its append is believed, so nothing is looked for there.
+    let is_damaged = matches!(parsed.line, Line::Bad) && !parsed.holed;
+    match is_damaged.then(|| salvage::pieces(&bytes)).flatten() {
+        None => vec![(parsed, bytes.len())],
+        Some(pieces) => pieces
+            .into_iter()
+            .map(|piece| match piece {
+                Piece::Record(record) => (line::parse(record), record.len()),
+                Piece::Torn(torn) => bad(torn.len()),
+            })
+            .collect(),
     }
 }

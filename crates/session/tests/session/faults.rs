@@ -51,3 +51,39 @@ async fn an_append_that_nobody_waits_for_is_finished() {
     drop(append);
     assert_eq!(texts(&whole(&store).await), ["a"]);
 }
+
+#[tokio::test]
+async fn every_whole_record_of_a_damaged_line_is_read() {
+    let one = r#"{"role": "user", "content": "one", "timestamp": "2026-03-15T14:30:00"}"#;
+    let two = r#"{"role": "user", "content": "two", "timestamp": "2026-03-15T14:30:01"}"#;
+    let state = r#"{"_type": "metadata", "key": "telegram:1", "created_at": null, "updated_at": null, "metadata": {}, "last_consolidated": 0}"#;
+    let table = [
+        ("two records on one line", format!("{state}\n{one}{two}\n")),
+        (
+            "a torn record with a whole one after it",
+            format!("{state}\n{one}\n{{\"role\":\"user\",\"content\":\"th{two}\n"),
+        ),
+        ("all on one line", format!("{state}{one}{two}")),
+        ("a torn record after two", format!("{state}\n{one}{two}{{\"role\":\"us")),
+    ];
+    for (what, text) in table {
+        let home = Home::with_file(text.as_bytes());
+        let before = whole(&home.store()).await;
+        assert_eq!(texts(&before), ["one", "two"], "{what}");
+        home.store().append(&key(), before.head, vec![user("three")]).await.unwrap();
+        assert_eq!(texts(&whole(&home.store()).await), ["one", "two", "three"], "{what}");
+    }
+}
+
+#[tokio::test]
+async fn tool_calls_of_a_wrong_type_are_reported() {
+    let calls = [r#""exec""#, r#"{"id":"c"}"#, r#"[{"id":5,"function":{"name":"exec","arguments":"{}"}}]"#, "[7]"];
+    for calls in calls {
+        let line =
+            format!(r#"{{"role":"assistant","content":"x","tool_calls":{calls},"timestamp":"2026-03-15T14:30:00"}}"#);
+        let home = Home::with_file(format!("{line}\n").as_bytes());
+        let before = log().count(&home.file(), "unreadable lines");
+        assert_eq!(texts(&whole(&home.store()).await), ["x"], "{calls}");
+        assert_eq!(log().count(&home.file(), "unreadable lines"), before + 1, "{calls}");
+    }
+}
