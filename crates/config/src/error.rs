@@ -100,6 +100,16 @@ pub enum ConfigError {
         /// What the section says.
         reason: String,
     },
+    /// A reference inside a reference.
+    #[error("{origin}: `{key}` has a reference inside another one, `{text}`")]
+    NestedReference {
+        /// The outer reference, up to the first closing brace.
+        text: String,
+        /// Full path of the key.
+        key: String,
+        /// The layer that holds it.
+        origin: Origin,
+    },
     /// A `${VARIABLE}` reference to a variable that is not set.
     #[error("{origin}: `{key}` refers to ${{{variable}}}, which is not set in the environment")]
     UnsetVariable {
@@ -173,6 +183,9 @@ impl ConfigError {
             }
             Self::UnsetVariable { variable, .. } => {
                 format!("Set {variable} in the environment of nanobot, or write the value itself.")
+            }
+            Self::NestedReference { .. } => {
+                "Name one variable between the braces, and set it to the whole value.".to_owned()
             }
             Self::UnknownKey { .. } => "`nanobot config show` lists the keys.".to_owned(),
             Self::BadKey { .. } => "Write keys with dots between them, as in agents.defaults.model.".to_owned(),

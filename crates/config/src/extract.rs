@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::key::KeyPath;
 use crate::layer::{Source, typed};
 use crate::redact::is_secret;
-use crate::reference::{is_sole_reference, substitute};
+use crate::reference::{BadReference, is_sole_reference, substitute};
 use crate::schema::Shape;
 use crate::{Config, ConfigError, Origin, describe};
 
@@ -81,8 +81,12 @@ impl<'a> Extraction<'a> {
             return Ok(Value::from(text));
         }
         let environment = self.config.environment();
-        let resolved = substitute(&text, |name| environment.variable(name)).map_err(|variable| {
-            ConfigError::UnsetVariable { variable, key: path.to_string(), origin: self.config.origin_of(path) }
+        let resolved = substitute(&text, |name| environment.variable(name)).map_err(|reference| {
+            let (key, origin) = (path.to_string(), self.config.origin_of(path));
+            match reference {
+                BadReference::Unset(variable) => ConfigError::UnsetVariable { variable, key, origin },
+                BadReference::Nested(text) => ConfigError::NestedReference { text, key, origin },
+            }
         })?;
         if resolved != text {
             self.resolved.insert(path.clone());

@@ -1,19 +1,30 @@
 //! `${VARIABLE}` inside text.
 //!
 //! Only an identifier between the braces is a reference; everything else that has a dollar sign
-//! is text. What a variable holds is not looked at again.
+//! is text. What a variable holds is not looked at again, and a reference inside a reference is
+//! refused: its result would be half a name.
 
-/// The text with its references replaced; `Err` is the first variable that `lookup` lacks.
-pub(crate) fn substitute<'a>(text: &str, lookup: impl Fn(&str) -> Option<&'a str>) -> Result<String, String> {
+/// The first reference of a text that cannot be replaced.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum BadReference {
+    /// The variable is not set.
+    Unset(String),
+    /// Another reference is inside its braces.
+    Nested(String),
+}
+
+/// Returns the text with its references replaced.
+pub(crate) fn substitute<'a>(text: &str, lookup: impl Fn(&str) -> Option<&'a str>) -> Result<String, BadReference> {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
         result.push_str(before);
         match after.split_once('}') {
             Some((name, tail)) if is_identifier(name) => {
-                result.push_str(lookup(name).ok_or_else(|| name.to_owned())?);
+                result.push_str(lookup(name).ok_or_else(|| BadReference::Unset(name.to_owned()))?);
                 rest = tail;
             }
+            Some((name, _)) if is_nested(name) => return Err(BadReference::Nested(format!("${{{name}}}"))),
             _ => {
                 result.push_str("${");
                 rest = after;
@@ -27,6 +38,11 @@ pub(crate) fn substitute<'a>(text: &str, lookup: impl Fn(&str) -> Option<&'a str
 /// Whether the text is one reference and nothing else, so that it holds no secret of its own.
 pub(crate) fn is_sole_reference(text: &str) -> bool {
     text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).is_some_and(is_identifier)
+}
+
+/// `true` if another reference begins where a name should go on or end.
+fn is_nested(name: &str) -> bool {
+    name.split_once("${").is_some_and(|(outer, _)| outer.is_empty() || is_identifier(outer))
 }
 
 fn is_identifier(name: &str) -> bool {
@@ -46,19 +62,22 @@ mod tests {
             _ => None,
         };
         let table = [
-            ("", Ok("")),
+            ("", Ok::<_, BadReference>("")),
             ("${A}", Ok("1")),
             ("x${A}y${A}", Ok("x1y1")),
             ("${B_2}", Ok("${A}")),
             ("${}", Ok("${}")),
             ("$A ${A", Ok("$A ${A")),
             ("${1A} ${a-b}", Ok("${1A} ${a-b}")),
-            ("${${A}}", Ok("${1}")),
-            ("ß${NONE}", Err("NONE")),
+            ("echo ${ x ${A}", Ok("echo ${ x 1")),
         ];
         for (text, expected) in table {
-            let result = substitute(text, lookup);
-            assert_eq!(result.as_deref().map_err(String::as_str), expected, "{text}");
+            assert_eq!(substitute(text, lookup), expected.map(str::to_owned), "{text}");
+        }
+        assert_eq!(substitute("ß${NONE}", lookup), Err(BadReference::Unset("NONE".to_owned())));
+        for nested in ["${${A}}", "${A${A}}", "${${${A}}}"] {
+            let refusal = substitute(&format!("x{nested}"), lookup).unwrap_err();
+            assert!(matches!(refusal, BadReference::Nested(_)), "{nested}: {refusal:?}");
         }
     }
 }

@@ -162,6 +162,16 @@ fn references_are_resolved_in_memory_and_only_where_they_are_asked_for() {
 }
 
 #[test]
+fn a_reference_inside_a_reference_is_refused() {
+    let home = Home::with(r#"{"providers": {"openai": {"apiKey": "${A_${KEY}}"}}}"#).variable("KEY", "word");
+    let error = home.load().unwrap().section::<Provider>("providers.openai").unwrap_err();
+    assert_eq!(
+        home.tilde(&error),
+        "~/config.json:1:27: `providers.openai.apiKey` has a reference inside another one, `${A_${KEY}`"
+    );
+}
+
+#[test]
 fn a_secret_is_in_no_message() {
     let home = Home::with(
         r#"{"providers": {"openai": {"apiKey": {"a": "hunter2"}, "apiBase": ["hunter2"]}}, "gateway": {"port": "${PASS}"}}"#,
