@@ -329,17 +329,25 @@ pub struct Jobs {
     extra: Map,
 }
 
+/// The newest version of the file that this program reads and writes.
+pub(crate) const KNOWN_VERSION: u32 = 1;
+
 fn first_version() -> u32 {
     1
 }
 
 impl Default for Jobs {
     fn default() -> Self {
-        Self { version: 1, jobs: Vec::new(), extra: Map::new() }
+        Self { version: KNOWN_VERSION, jobs: Vec::new(), extra: Map::new() }
     }
 }
 
 impl Jobs {
+    /// The version of the file's layout.
+    pub(crate) fn version(&self) -> u32 {
+        self.version
+    }
+
     /// Those that can be read, in the order of the file.
     pub fn iter(&self) -> impl Iterator<Item = &Job> {
         self.jobs.iter().filter_map(|slot| if let Slot::Job(job) = slot { Some(&**job) } else { None })

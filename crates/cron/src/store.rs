@@ -12,7 +12,7 @@ use std::time::SystemTime;
 use nanobot_disk::{Access, Disk as _, LocalDisk, NewFolders, write_all};
 use nanobot_types::JobId;
 
-use crate::job::Jobs;
+use crate::job::{Jobs, KNOWN_VERSION};
 
 /// Why jobs cannot be read or changed.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +28,17 @@ pub enum CronError {
         /// What is wrong with it.
         #[source]
         source: serde_json::Error,
+    },
+    /// A later program wrote the file.
+    #[error(
+        "{} has version {version}, and this program knows versions up to {KNOWN_VERSION}; nothing was changed",
+        path.display()
+    )]
+    TooNew {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: u32,
     },
     /// The disk failed.
     #[error("{} cannot be used", path.display())]
@@ -79,13 +90,18 @@ impl JobStore {
     /// All jobs. Blocks for as long as the disk takes.
     ///
     /// # Errors
-    /// [`CronError::Unreadable`] and [`CronError::Io`].
+    /// [`CronError::Unreadable`], [`CronError::TooNew`] and [`CronError::Io`].
     pub fn read(&self) -> Result<Jobs, CronError> {
         let bytes = match std::fs::read(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Jobs::default()),
             read => read.map_err(|source| self.failed(source))?,
         };
-        serde_json::from_slice(&bytes).map_err(|source| CronError::Unreadable { path: self.path().to_owned(), source })
+        let jobs: Jobs = serde_json::from_slice(&bytes)
+            .map_err(|source| CronError::Unreadable { path: self.path().to_owned(), source })?;
+        if jobs.version() > KNOWN_VERSION {
+            return Err(CronError::TooNew { path: self.path().to_owned(), version: jobs.version() });
+        }
+        Ok(jobs)
     }
 
     /// Changes the jobs, alone among all processes; what does not change is not written. Blocks.

@@ -234,6 +234,7 @@ fn failed(error: &CronError) -> Failure {
     let remedy = match error {
         CronError::Unknown { .. } => "`nanobot cron list --all` shows the ids.",
         CronError::Schedule(_) => "`nanobot cron add --help` says how times are written.",
+        CronError::TooNew { .. } => "Use the newer program, or move the file away to begin without jobs.",
         CronError::Unreadable { .. } => "Look at that file; `nanobot doctor` says what it found.",
         CronError::Io { .. } => "Look at the permissions of that file and of its folder, and at the room on its disk.",
     };

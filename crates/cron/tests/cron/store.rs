@@ -66,3 +66,18 @@ fn a_file_that_cannot_be_read_is_left_as_it_is() {
     assert!(matches!(store.add(job, now, Zone::UTC), Err(CronError::Unreadable { .. })));
     assert_eq!(fs::read_to_string(&path).unwrap(), "{\"jobs\": [");
 }
+
+#[test]
+fn a_file_of_a_newer_version_is_left_as_it_is() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("jobs.json");
+    let text = r#"{"version": 2, "jobs": []}"#;
+    fs::write(&path, text).unwrap();
+    let store = JobStore::new(&path);
+    assert!(matches!(store.read(), Err(CronError::TooNew { version: 2, .. })));
+    let now = "2026-01-01T00:00:00Z".parse().unwrap();
+    let job = Job::new("x", When::every_seconds(60), Payload::default(), now);
+    let error = store.add(job, now, Zone::UTC).unwrap_err();
+    assert!(error.to_string().ends_with("has version 2, and this program knows versions up to 1; nothing was changed"));
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+}

@@ -1,5 +1,7 @@
 //! Failures in words: who, what, and what to try.
 
+use std::time::Duration;
+
 use nanobot_types::{FinishReason, ProviderName};
 
 use super::Candidate;
@@ -70,7 +72,10 @@ pub(super) fn short(error: &ProviderError) -> String {
 fn advice(provider: &ProviderName, error: &ProviderError) -> String {
     let section = format!("providers.{}", camel_case(provider.as_str()));
     match error {
-        ProviderError::RateLimited { .. } => "Wait a little and send it again, or choose another model.".to_owned(),
+        ProviderError::RateLimited { retry_after, .. } => {
+            let wait = retry_after.map_or_else(|| "a little".to_owned(), in_words);
+            format!("Wait {wait} and send it again, or choose another model.")
+        }
         ProviderError::Quota(_) => {
             "Top up the account with the vendor, or choose another model in agents.defaults.model.".to_owned()
         }
@@ -96,6 +101,24 @@ fn advice(provider: &ProviderName, error: &ProviderError) -> String {
             format!("Check that {section}.apiBase is the address of a model API, or choose another model.")
         }
     }
+}
+
+/// A duration in its two largest units, rounded up.
+fn in_words(wait: Duration) -> String {
+    const UNITS: [(u64, &str); 4] = [(86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")];
+    let seconds = wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1);
+    let largest = UNITS.iter().position(|(size, _)| seconds >= *size).unwrap_or(UNITS.len() - 1);
+    let smallest = UNITS.get(largest + 1).map_or(1, |(size, _)| *size);
+    let mut rest = seconds.div_ceil(smallest).saturating_mul(smallest);
+    let mut words = Vec::new();
+    for (size, name) in UNITS {
+        let count = rest / size;
+        rest %= size;
+        if count > 0 {
+            words.push(format!("{count} {name}{}", if count == 1 { "" } else { "s" }));
+        }
+    }
+    words.join(" and ")
 }
 
 /// A provider's name as its configuration key.
