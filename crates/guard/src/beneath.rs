@@ -15,14 +15,20 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::{denied::PathDenied, links::FileId, path::PathPolicy};
+
 #[cfg_attr(unix, path = "beneath/unix.rs")]
 #[cfg_attr(not(unix), path = "beneath/portable.rs")]
 mod platform;
 
 /// A path that a [`PathPolicy`](crate::PathPolicy) let pass: absolute and free of links.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 #[must_use]
-pub struct ResolvedPath(PathBuf);
+pub struct ResolvedPath {
+    path: PathBuf,
+    /// The policy that let it pass, for what only the opened file tells.
+    policy: PathPolicy,
+}
 
 /// One entry of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,30 +42,34 @@ pub struct Entry {
 }
 
 impl ResolvedPath {
-    pub(crate) const fn new(path: PathBuf) -> Self {
-        Self(path)
+    pub(crate) const fn new(path: PathBuf, policy: PathPolicy) -> Self {
+        Self { path, policy }
     }
 
     /// The path for messages and for programs that are started; opening it by name again gives up
     /// what [`open`](Self::open) guarantees.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     /// Opens the file for reading, without waiting and without following links.
     ///
     /// # Errors
     /// What the file system says; `IsADirectory` for a folder, `InvalidInput` for anything else
-    /// that is not a regular file.
+    /// that is not a regular file, `PermissionDenied` for another name of a secret file.
     pub fn open(&self) -> io::Result<File> {
-        let file = platform::open(&self.0)?;
-        let kind = file.metadata()?.file_type();
+        let file = platform::open(&self.path)?;
+        let metadata = file.metadata()?;
+        let kind = metadata.file_type();
         if kind.is_dir() {
             return Err(io::Error::from(io::ErrorKind::IsADirectory));
         }
         if !kind.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        if let Some(shared) = FileId::if_shared(&metadata) {
+            self.policy.reveals_no_secret(&self.path, shared).map_err(refused)?;
         }
         Ok(file)
     }
@@ -69,18 +79,26 @@ impl ResolvedPath {
     /// # Errors
     /// What the file system says; `NotADirectory` for a file.
     pub fn entries(&self) -> io::Result<Vec<Entry>> {
-        platform::entries(&self.0)
+        platform::entries(&self.path)
     }
 
     /// Makes `contents` the whole content of the file, creating it and its parents if need be.
     ///
     /// The new content is durable when this returns. It appears in one step (a temporary file in the
-    /// same folder, synced and renamed; mode and owner are kept); only where a rename is impossible,
-    /// as on a file that is mounted by itself, is it written in place.
+    /// same folder, synced and renamed; mode and owner are kept), and other names of the old file keep
+    /// the old content. Only where a rename is impossible, as on a file that is mounted by itself, is
+    /// it written in place, and never if it has more than one name.
     ///
     /// # Errors
-    /// What the file system says; `InvalidInput` if something that is not a regular file is there.
+    /// What the file system says; `InvalidInput` if something that is not a regular file is there,
+    /// `PermissionDenied` for another name of a secret or protected file.
     pub fn replace(&self, contents: &[u8]) -> io::Result<()> {
-        platform::replace(&self.0, contents)
+        platform::replace(&self.path, contents, &|shared| {
+            self.policy.changes_nothing_fenced(&self.path, shared).map_err(refused)
+        })
     }
+}
+
+fn refused(denied: PathDenied) -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, denied)
 }

@@ -11,6 +11,7 @@
 mod address;
 mod beneath;
 mod denied;
+mod links;
 mod path;
 mod resolver;
 mod roots;

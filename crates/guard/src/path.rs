@@ -1,20 +1,25 @@
 //! The path policy: which files tools may read, change and remove.
 //!
-//! Links are resolved first and the *result* is judged, component by component. Four kinds of roots
+//! Links are resolved first and the *result* is judged, component by component. Five kinds of roots
 //! exist: the workspace and `allowed_paths` are open; `read_only_roots` are open for reading;
 //! `protected_paths` can be read and never changed, with tools confined or not; `secret_paths` can
-//! be neither. Roots are resolved at every question, because they may be created, or turned into
-//! links, while the program runs.
+//! be neither; `closed_roots` are secret except where an open root lies in them. Roots are resolved
+//! at every question, because they may be created, or turned into links, while the program runs.
 //!
 //! The answer is a [`ResolvedPath`], which opens the file without following any link, so that a link
-//! swapped in after the check is an error and not an escape. A program that a tool starts is not
-//! bound by this policy; see the sandbox.
+//! swapped in after the check is an error and not an escape. A file with more than one name (a hard
+//! link) is compared by device and inode with all secret and protected files. A program that a tool
+//! starts is not bound by this policy; see the sandbox.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use crate::{
     beneath::ResolvedPath,
     denied::PathDenied,
+    links::{self, FileId},
     roots::{beneath_denied, resolve},
 };
 
@@ -54,6 +59,10 @@ pub struct PathRules {
     pub protected_paths: Vec<PathBuf>,
     /// Files and folders that are neither read nor changed.
     pub secret_paths: Vec<PathBuf>,
+    /// Folders that are neither read nor changed, except below an open root that lies in one: the
+    /// workspace, `allowed_paths` or `read_only_roots`. An open root that is, or holds, a closed
+    /// folder does not open it.
+    pub closed_roots: Vec<PathBuf>,
 }
 
 impl PathRules {
@@ -68,6 +77,7 @@ impl PathRules {
             read_only_roots: Vec::new(),
             protected_paths: Vec::new(),
             secret_paths: Vec::new(),
+            closed_roots: Vec::new(),
         }
     }
 }
@@ -75,7 +85,7 @@ impl PathRules {
 /// Decides which paths tools may touch.
 #[derive(Debug, Clone)]
 pub struct PathPolicy {
-    rules: PathRules,
+    rules: Arc<PathRules>,
 }
 
 /// The roots of one kind that concern one question, resolved.
@@ -95,19 +105,35 @@ impl Roots {
     }
 }
 
+/// The closed folders and what is open in them, resolved.
+struct Closures {
+    closed: Vec<PathBuf>,
+    open: Vec<PathBuf>,
+}
+
+impl Closures {
+    /// `true` if `path` lies in a closed folder and in no open root deeper than that.
+    fn close(&self, path: &Path) -> bool {
+        let depth = |root: &PathBuf| root.components().count();
+        let closed = self.closed.iter().filter(|root| beneath_denied(path, root)).map(depth).max();
+        let open = self.open.iter().filter(|root| path.starts_with(root)).map(depth).max();
+        closed.is_some_and(|closed| open.is_none_or(|open| open <= closed))
+    }
+}
+
 impl PathPolicy {
     /// A policy by `rules`. A relative workspace is taken from the current folder.
     #[must_use]
     pub fn new(rules: PathRules) -> Self {
         let workspace = expand(&rules.workspace, rules.home.as_deref());
         let workspace = std::path::absolute(&workspace).unwrap_or(workspace);
-        Self { rules: PathRules { workspace, ..rules } }
+        Self { rules: Arc::new(PathRules { workspace, ..rules }) }
     }
 
     /// The same policy with tools confined to the open roots, whatever this one says.
     #[must_use]
     pub fn confined(&self) -> Self {
-        Self { rules: PathRules { restrict: true, ..self.rules.clone() } }
+        Self { rules: Arc::new(PathRules { restrict: true, ..(*self.rules).clone() }) }
     }
 
     /// The folder that relative paths start from, as configured: absolute, links not resolved.
@@ -124,7 +150,7 @@ impl PathPolicy {
 
     /// Whether tools are confined to the open roots.
     #[must_use]
-    pub const fn is_restricted(&self) -> bool {
+    pub fn is_restricted(&self) -> bool {
         self.rules.restrict
     }
 
@@ -136,7 +162,10 @@ impl PathPolicy {
         let given = path.as_ref();
         let resolved = self.locate(given)?;
         self.open_to_reading(given, &resolved)?;
-        Ok(ResolvedPath::new(resolved))
+        if let Some(file) = FileId::of_shared(&resolved) {
+            self.reveals_no_secret(given, file)?;
+        }
+        Ok(ResolvedPath::new(resolved, self.clone()))
     }
 
     /// May a tool create or change `path`?
@@ -147,7 +176,10 @@ impl PathPolicy {
         let given = path.as_ref();
         let resolved = self.locate(given)?;
         self.open_to_writing(given, &resolved)?;
-        Ok(ResolvedPath::new(resolved))
+        if let Some(file) = FileId::of_shared(&resolved) {
+            self.changes_nothing_fenced(given, file)?;
+        }
+        Ok(ResolvedPath::new(resolved, self.clone()))
     }
 
     /// May a tool remove or rename `path`, with everything in it? Unlike [`write`](Self::write) this
@@ -161,18 +193,19 @@ impl PathPolicy {
         let entry = self.locate_entry(given)?;
         self.open_to_writing(given, &entry)?;
         let path = || given.display().to_string();
-        if self.roots(&self.rules.secret_paths).lie_beneath(&entry) {
+        let secret = [&self.rules.secret_paths, &self.rules.closed_roots];
+        if secret.into_iter().any(|rules| self.roots(rules).lie_beneath(&entry)) {
             return Err(PathDenied::Secret { path: path() });
         }
         let pinned = self.roots(&self.rules.protected_paths);
         if pinned.lie_beneath(&entry) || self.workspace_root().lie_beneath(&entry) {
             return Err(PathDenied::Protected { path: path() });
         }
-        Ok(ResolvedPath::new(entry))
+        Ok(ResolvedPath::new(entry, self.clone()))
     }
 
     fn open_to_reading(&self, given: &Path, resolved: &Path) -> Result<(), PathDenied> {
-        if self.roots(&self.rules.secret_paths).deny(resolved) {
+        if self.roots(&self.rules.secret_paths).deny(resolved) || self.closures().close(resolved) {
             return Err(PathDenied::Secret { path: given.display().to_string() });
         }
         let open = !self.rules.restrict
@@ -192,6 +225,46 @@ impl PathPolicy {
             return Err(PathDenied::ReadOnly { path: path() });
         }
         Ok(())
+    }
+
+    /// Refuses `file`, a file with several names, if one of them is secret.
+    ///
+    /// # Errors
+    /// [`PathDenied::Secret`], also where there are too many files to compare.
+    pub(crate) fn reveals_no_secret(&self, given: &Path, file: FileId) -> Result<(), PathDenied> {
+        let closures = self.closures();
+        let secret = links::is_below(file, &self.roots(&self.rules.secret_paths).0, |_| true)
+            || links::is_below(file, &closures.closed, |path| closures.close(path));
+        if secret { Err(PathDenied::Secret { path: given.display().to_string() }) } else { Ok(()) }
+    }
+
+    /// Refuses `file`, a file with several names, if one of them is secret or protected.
+    ///
+    /// # Errors
+    /// [`PathDenied::Secret`] or [`PathDenied::Protected`], also where there are too many files to
+    /// compare.
+    pub(crate) fn changes_nothing_fenced(&self, given: &Path, file: FileId) -> Result<(), PathDenied> {
+        self.reveals_no_secret(given, file)?;
+        let protected = links::is_below(file, &self.roots(&self.rules.protected_paths).0, |_| true);
+        if protected { Err(PathDenied::Protected { path: given.display().to_string() }) } else { Ok(()) }
+    }
+
+    /// The closed folders, and the open roots that lie in them.
+    fn closures(&self) -> Closures {
+        let closed = self.roots(&self.rules.closed_roots).0;
+        if closed.is_empty() {
+            return Closures { closed, open: Vec::new() };
+        }
+        // Only the operator moves the workspace. Any other root has to be written as one inside a
+        // closed folder, so that no link elsewhere opens a part of it.
+        let lies_inside = |root: &&PathBuf| {
+            let written = self.written(root);
+            closed.iter().any(|folder| beneath_denied(&written, folder))
+        };
+        let others = self.rules.allowed_paths.iter().chain(&self.rules.read_only_roots);
+        let inside: Vec<PathBuf> = others.filter(lies_inside).cloned().collect();
+        let open = self.workspace_root().0.into_iter().chain(self.roots(&inside).0).collect();
+        Closures { closed, open }
     }
 
     fn outside(&self, given: &Path) -> PathDenied {
@@ -236,13 +309,18 @@ impl PathPolicy {
     fn roots(&self, rules: &[PathBuf]) -> Roots {
         let mut roots = Vec::with_capacity(rules.len() * 2);
         for root in rules.iter().filter(|root| !root.as_os_str().is_empty()) {
-            let written = self.rules.workspace.join(expand(root, self.rules.home.as_deref()));
+            let written = self.written(root);
             match resolve(&written) {
                 Ok(resolved) => roots.extend([resolved.path, written]),
                 Err(_) => roots.push(written),
             }
         }
         Roots(roots)
+    }
+
+    /// A root of the rules as an absolute path.
+    fn written(&self, root: &Path) -> PathBuf {
+        self.rules.workspace.join(expand(root, self.rules.home.as_deref()))
     }
 }
 

@@ -105,6 +105,12 @@ impl MemoryFolders {
         [self.root.join(PEOPLE), self.root.join(ROOMS)]
     }
 
+    /// The folder of the versions of shared memory, which only the store writes.
+    #[must_use]
+    pub fn versions(&self) -> PathBuf {
+        self.root.join(crate::versions::FOLDER)
+    }
+
     /// The folder of a scope.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ use crate::file::{self, Text};
 use crate::{MemoryError, Reason, Version};
 
 /// The folder of versions in the folder of a scope.
-const FOLDER: &str = ".versions";
+pub(crate) const FOLDER: &str = ".versions";
 const HEAD_OPEN: &str = "<!-- nanobot ";
 const HEAD_CLOSE: &str = " -->";
 /// How long a first line may be, in bytes.

@@ -7,10 +7,9 @@ use nanobot_agent_core::{
     Agent, AgentParts, AgentSettings, MessageTool, Outbox, SpawnTool, Spawner, SubagentSettings, Subagents, TurnOptions,
 };
 use nanobot_bus::EventFeed;
-use nanobot_channels::PairingStore;
 use nanobot_config::Config;
 use nanobot_context::{ContextBuilder, ContextSettings, PromptStore, Purpose, sync_templates};
-use nanobot_guard::{CREDENTIAL_PATHS, PathPolicy, PathRules};
+use nanobot_guard::PathPolicy;
 use nanobot_heartbeat::HeartbeatSettings;
 use nanobot_memory::MarkdownStore;
 use nanobot_provider::ProviderRouter;
@@ -19,11 +18,10 @@ use nanobot_tools::{DirectRunner, HttpClients, ToolsConfig, builtin};
 
 use crate::audit::AuditLog;
 use crate::cron::Scheduling;
+use crate::fences::path_rules;
 use crate::prompts::prompt_notes;
 use crate::settings::AgentDefaults;
-use crate::{
-    ModelChoice, RuntimeError, budget, control_socket, memory_store, model, recollection, session_store, skills,
-};
+use crate::{ModelChoice, RuntimeError, budget, memory_store, model, recollection, session_store, skills};
 
 /// The variable of the Python program for the number of turns at a time.
 const CONCURRENCY_VARIABLE: &str = "NANOBOT_MAX_CONCURRENT_REQUESTS";
@@ -177,24 +175,4 @@ impl Tools {
         }
         Arc::new(registry)
     }
-}
-
-/// The configuration and what else holds secrets is neither read nor changed by tools; files that
-/// came with messages and skills can be read.
-fn path_rules(config: &Config, tools: &ToolsConfig, workspace: &Path) -> Result<PathRules, RuntimeError> {
-    let paths = config.paths();
-    let skills = skills(config)?;
-    // Its codes let people in.
-    let pairing = PairingStore::in_folder(&paths.data_dir).path().to_owned();
-    let mut secret_paths = vec![paths.config_file.clone(), paths.state_db.clone(), control_socket(config), pairing];
-    secret_paths.extend(CREDENTIAL_PATHS.map(PathBuf::from));
-    secret_paths.extend(recollection::private_paths(config)?);
-    let mut read_only_roots = skills::read_only(&skills);
-    read_only_roots.extend([paths.media.clone(), results_folder(config)]);
-    let mut rules = tools.path_rules(workspace);
-    // What tools did is on record there.
-    rules.protected_paths.push(paths.logs.clone());
-    rules.protected_paths.push(skills::protected(&skills));
-    rules.protected_paths.push(paths.cron_store.clone());
-    Ok(PathRules { secret_paths, read_only_roots, ..rules })
 }

@@ -15,6 +15,7 @@ mod cron;
 mod cuts;
 pub mod doctor;
 mod error;
+mod fences;
 mod gateway;
 mod health;
 mod heartbeat;

@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 
-use nanobot_guard::{PathPolicy, UrlGuard};
+use nanobot_guard::{PathDenied, PathPolicy, UrlGuard};
 use nanobot_tool::ToolContext;
 use nanobot_types::{Effect, Severity, ToolResult};
 use serde::Deserialize;
@@ -120,7 +120,12 @@ impl Exec {
 
     fn directory(&self, given: Option<&str>) -> Result<PathBuf, String> {
         let Some(given) = given.filter(|given| !given.is_empty()) else {
-            return Ok(self.policy.workspace().to_owned());
+            let workspace = self.policy.workspace();
+            // A workspace may lie where everything is closed to tools.
+            return match self.policy.read(workspace) {
+                Err(denied @ PathDenied::Secret { .. }) => Err(denied.to_string()),
+                _ => Ok(workspace.to_owned()),
+            };
         };
         let directory = self.policy.read(given).map_err(|denied| denied.to_string())?;
         if !directory.path().is_dir() {

@@ -21,6 +21,7 @@ mod cuts;
 mod day;
 mod doctor;
 mod faults;
+mod fences;
 #[cfg(unix)]
 mod gateway;
 mod heartbeat;

@@ -8,6 +8,7 @@ use std::{
 };
 
 use super::Entry;
+use crate::links::FileId;
 
 /// Tells temporary files of this process apart.
 static TEMPORARY: AtomicU64 = AtomicU64::new(0);
@@ -29,7 +30,7 @@ pub(super) fn entries(path: &Path) -> io::Result<Vec<Entry>> {
         .collect()
 }
 
-pub(super) fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
+pub(super) fn replace(path: &Path, contents: &[u8], _: &dyn Fn(FileId) -> io::Result<()>) -> io::Result<()> {
     let folder = path.parent().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
     fs::create_dir_all(folder)?;
     let existing = match path.symlink_metadata() {

@@ -24,6 +24,7 @@ use nix::{
 };
 
 use super::Entry;
+use crate::links::FileId;
 
 /// A folder on the way: nothing is read from it. `O_PATH` spares the read permission where it exists.
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -67,9 +68,13 @@ pub(super) fn entries(path: &Path) -> io::Result<Vec<Entry>> {
     Ok(entries)
 }
 
-pub(super) fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
+/// Replaces the content of a file; `judge` is asked about one that has more than one name.
+pub(super) fn replace(path: &Path, contents: &[u8], judge: &dyn Fn(FileId) -> io::Result<()>) -> io::Result<()> {
     let (folder, name) = parent(path, true)?;
     let existing = existing(&folder, name)?;
+    if let Some(shared) = existing.as_ref().and_then(FileId::if_shared) {
+        judge(shared)?;
+    }
     match by_rename(&folder, name, existing.as_ref(), contents) {
         Err(error) if existing.is_some() && rename_is_impossible(&error) => in_place(&folder, name, contents),
         done => done,
@@ -130,8 +135,13 @@ fn rename_is_impossible(error: &io::Error) -> bool {
 }
 
 fn in_place(folder: &OwnedFd, name: &OsStr, contents: &[u8]) -> io::Result<()> {
-    let flags = FILE | OFlag::O_WRONLY | OFlag::O_TRUNC;
-    let mut file = File::from(openat(folder, name, flags, Mode::empty())?);
+    let mut file = File::from(openat(folder, name, FILE | OFlag::O_WRONLY, Mode::empty())?);
+    let metadata = file.metadata()?;
+    // Another file may be there by now, and one with another name would change under that, too.
+    if !metadata.is_file() || metadata.nlink() > 1 {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "a file with more than one name"));
+    }
+    file.set_len(0)?;
     file.write_all(contents)?;
     file.sync_all()
 }
@@ -160,5 +170,24 @@ fn enter(folder: &OwnedFd, name: &OsStr, create: bool) -> io::Result<OwnedFd> {
             Ok(openat(folder, name, WAY, Mode::empty())?)
         }
         opened => Ok(opened?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_file_with_two_names_is_never_written_in_place() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = open_path(root.path(), FOLDER | OFlag::O_RDONLY, Mode::empty()).unwrap();
+        fs::write(root.path().join("file"), "long and old").unwrap();
+        in_place(&folder, OsStr::new("file"), b"new").unwrap();
+        fs::hard_link(root.path().join("file"), root.path().join("twin")).unwrap();
+        let refused = in_place(&folder, OsStr::new("twin"), b"newer").unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
+        assert_eq!(fs::read_to_string(root.path().join("file")).unwrap(), "new");
     }
 }

@@ -237,3 +237,120 @@ fn a_link_swapped_in_after_the_check_is_never_followed() {
     });
     assert!(!fixture.path("outside/new.txt").exists());
 }
+
+#[test]
+fn a_closed_folder_is_closed_but_for_the_open_roots_in_it() {
+    let fixture = Fixture::new();
+    let closed = fixture.path("home");
+    let policy = |workspace: PathBuf, allowed: &[PathBuf], read_only: &[PathBuf]| {
+        PathPolicy::new(PathRules {
+            restrict: false,
+            closed_roots: vec![closed.clone()],
+            allowed_paths: allowed.to_vec(),
+            read_only_roots: read_only.to_vec(),
+            ..PathRules::new(workspace)
+        })
+    };
+    let inside = policy(closed.join("work"), &[closed.join("more")], &[closed.join("logs")]);
+    for (name, read, written) in [
+        ("", false, false),
+        ("new", false, false),
+        (".app/config.json", false, false),
+        ("work", true, true),
+        ("work/new", true, true),
+        ("work/../new", false, false),
+        ("work2/new", false, false),
+        ("more/new", true, true),
+        ("logs/new", true, false),
+    ] {
+        let path = closed.join(name);
+        assert_eq!((inside.read(&path).is_ok(), inside.write(&path).is_ok()), (read, written), "{name}");
+    }
+    assert!(inside.read(fixture.path("outside/canary.txt")).is_ok());
+    assert!(inside.remove(closed.parent().unwrap()).is_err());
+    // A workspace that is the folder, or holds it, opens nothing.
+    for workspace in [closed.clone(), fixture.path(""), closed.join(".")] {
+        let outer = policy(workspace, std::slice::from_ref(&closed), &[fixture.path("")]);
+        assert!(matches!(outer.read(closed.join("new")), Err(PathDenied::Secret { .. })));
+        assert!(matches!(outer.remove(&closed), Err(PathDenied::Secret { .. })));
+    }
+}
+
+/// A folder that tools may change is no way to open a part of a closed one.
+#[cfg(unix)]
+#[test]
+fn a_root_that_became_a_link_opens_nothing_in_a_closed_folder() {
+    let fixture = Fixture::new();
+    std::os::unix::fs::symlink(fixture.path("home/.app"), fixture.path("ws/library")).unwrap();
+    let policy = PathPolicy::new(PathRules {
+        closed_roots: vec![fixture.path("home")],
+        read_only_roots: vec!["library".into()],
+        ..PathRules::new(fixture.path("ws"))
+    });
+    for path in ["library/config.json".into(), fixture.path("home/.app/config.json")] {
+        assert!(matches!(policy.read(&path), Err(PathDenied::Secret { .. })), "{}", path.display());
+    }
+}
+
+/// A file under a second name is what it is under its first.
+#[cfg(unix)]
+#[test]
+fn hard_links_are_judged_by_the_file() {
+    let fixture = Fixture::new();
+    let link = |from: &str, to: &str| fs::hard_link(fixture.path(from), fixture.path(to)).unwrap();
+    fs::create_dir_all(fixture.path("outside/work")).unwrap();
+    for (from, to) in [
+        ("home/.app/config.json", "ws/config"),
+        ("home/.ssh/id_ed25519", "ws/src/key"),
+        ("ws/policy/rules.json", "ws/rules"),
+        ("ws/AGENTS.md", "ws/agents"),
+        ("outside/dir/file", "ws/closed"),
+        ("ws/notes.txt", "ws/twin"),
+        ("outside/canary.txt", "outside/work/open"),
+    ] {
+        link(from, to);
+    }
+    let rules = PathRules {
+        restrict: false,
+        secret_paths: vec![fixture.path("home/.app/config.json"), fixture.path("home/.ssh")],
+        protected_paths: vec!["AGENTS.md".into(), "policy".into()],
+        closed_roots: vec![fixture.path("outside")],
+        allowed_paths: vec![fixture.path("outside/work")],
+        ..PathRules::new(fixture.path("ws"))
+    };
+    let policy = PathPolicy::new(rules);
+    for (name, read, written) in [
+        ("config", false, false),
+        ("src/key", false, false),
+        ("closed", false, false),
+        ("rules", true, false),
+        ("agents", true, false),
+        ("twin", true, true),
+        ("src/main.rs", true, true),
+    ] {
+        let outcome = (policy.read(name).is_ok(), policy.write(name).is_ok());
+        assert_eq!(outcome, (read, written), "{name}");
+    }
+    // A file of the closed folder may have a name in an open root of it, and is still of that folder.
+    assert!(policy.read(fixture.path("outside/work/open")).is_err());
+    // Where there are two names of a harmless file, the other one keeps what it had.
+    policy.write("twin").unwrap().replace(b"new").unwrap();
+    assert_eq!(fs::read_to_string(fixture.path("ws/notes.txt")).unwrap(), "one\ntwo\n");
+    assert_eq!(fs::read_to_string(fixture.path("ws/twin")).unwrap(), "new");
+}
+
+/// Between the check and the opening the file is exchanged for a second name of another.
+#[cfg(unix)]
+#[test]
+fn a_hard_link_made_after_the_check_is_seen_when_the_file_is_opened() {
+    let fixture = Fixture::new();
+    let policy = fixture.policy(true, &[]);
+    let (reading, writing) = (policy.read("notes.txt").unwrap(), policy.write("src/main.rs").unwrap());
+    for (from, to) in [("home/.ssh/id_ed25519", "ws/notes.txt"), ("ws/AGENTS.md", "ws/src/main.rs")] {
+        fs::remove_file(fixture.path(to)).unwrap();
+        fs::hard_link(fixture.path(from), fixture.path(to)).unwrap();
+    }
+    assert_eq!(reading.open().unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+    assert_eq!(writing.replace(b"mine").unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+    assert_eq!(fs::read_to_string(fixture.path("ws/AGENTS.md")).unwrap(), "rules\n");
+}

@@ -1,0 +1,175 @@
+//! Files that tools reach and do not reach, with a model that does all that an attacker asks for.
+
+use std::path::Path;
+
+use nanobot_testkit::{ModelServer, Reply, ScriptedCall};
+use serde_json::{Value, json};
+
+use crate::support::{Home, assert_says};
+
+/// A word that is in every file that no tool may read.
+const CANARY: &str = "CANARY-7f3a";
+
+/// What the data folder holds besides the workspace.
+const CLOSED: [&str; 9] = [
+    "config.json.bak-20260101T000000",
+    "config.json.bak",
+    "state.db-wal",
+    "restart.json",
+    "pairing.json",
+    "channels/email/refresh_token",
+    "cron/jobs.json.bak",
+    "history/cli_history",
+    "prompts/of-a-session",
+];
+
+fn home_without_walls(model: &ModelServer) -> Home {
+    let home = Home::new();
+    home.configure(&json!({
+        "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
+        "providers": {"custom": {"apiKey": CANARY, "apiBase": model.base_url()}},
+        // The widest setting that there is.
+        "tools": {"restrictToWorkspace": false},
+    }));
+    home
+}
+
+/// Has the model make these calls in one turn, and returns their results.
+async fn results(home: &Home, model: &ModelServer, arguments: &[&str]) -> Vec<String> {
+    let mut command = home.program();
+    command.current_dir(home.path()).args(["agent", "-m", "go on"]).args(arguments);
+    let run = crate::support::finish(command, b"").await;
+    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    model.requests().last().unwrap().tool_results()
+}
+
+async fn model_that_calls(calls: Vec<(&str, Value)>) -> ModelServer {
+    let calls = calls.into_iter().map(|(name, arguments)| ScriptedCall::new(name, &arguments));
+    ModelServer::scripted([Reply::calls(calls.collect::<Vec<_>>()), Reply::text("Done.")]).await.unwrap()
+}
+
+#[tokio::test]
+async fn the_data_folder_is_closed_but_for_what_tools_work_with() {
+    for arguments in [&[][..], &["-w", "."], &["-w", "channels"]] {
+        closed(arguments).await;
+    }
+}
+
+async fn closed(arguments: &[&str]) {
+    let mut calls: Vec<(&str, Value)> = Vec::new();
+    let place = |name: &str| format!("~/.nanobot/{name}");
+    for name in CLOSED.into_iter().chain(["config.json"]) {
+        calls.push(("read_file", json!({"path": place(name)})));
+        calls.push(("write_file", json!({"path": place(name), "content": "mine"})));
+        calls.push(("exec", json!({"command": format!("cat {}", place(name))})));
+        calls.push(("exec", json!({"command": format!("echo mine > {}", place(name))})));
+    }
+    calls.push(("write_file", json!({"path": place("new.json"), "content": "mine"})));
+    calls.push(("list_dir", json!({"path": place("channels"), "recursive": true})));
+    calls.push(("exec", json!({"command": "grep -r CANARY .", "working_dir": place("")})));
+    let refused = calls.len();
+    for name in ["library/notes.md", "logs/audit.log", "logs/gateway.log", "media/telegram/a.txt"] {
+        calls.push(("write_file", json!({"path": place(name), "content": "mine"})));
+        calls.push(("edit_file", json!({"path": place(name), "old_text": "kept", "new_text": "mine"})));
+        calls.push(("exec", json!({"command": format!("echo mine >> {}", place(name))})));
+        calls.push(("exec", json!({"command": format!("rm {}", place(name))})));
+    }
+    let fenced = calls.len();
+    let open = ["library/notes.md", "logs/old.log", "media/telegram/a.txt", "tool-results/r.txt", "workspace/own.md"];
+    for name in open {
+        calls.push(("read_file", json!({"path": place(name)})));
+    }
+    let model = model_that_calls(calls).await;
+    let home = home_without_walls(&model);
+    for name in CLOSED {
+        home.write(name, CANARY);
+    }
+    for name in open.into_iter().chain(["logs/audit.log", "logs/gateway.log"]) {
+        home.write(name, "kept");
+    }
+    std::fs::create_dir_all(home.workspace()).unwrap();
+    let results = results(&home, &model, arguments).await;
+    assert_eq!(results.len(), fenced + open.len());
+    for (index, result) in results.iter().enumerate() {
+        if index < fenced {
+            assert!(result.starts_with("Error"), "{arguments:?} {index}/{refused}: {result}");
+            assert!(!result.contains(CANARY), "{result}");
+        } else {
+            assert_says(result, &["kept"]);
+        }
+    }
+    for name in CLOSED {
+        // The database may have removed its own log by now.
+        let text = std::fs::read_to_string(home.path().join(name)).unwrap_or_default();
+        assert!(!text.contains("mine"), "{name}");
+    }
+    assert!(!home.path().join("new.json").exists());
+}
+
+#[tokio::test]
+async fn what_memory_remembers_of_itself_is_not_written_by_tools() {
+    let versions = "memory/.versions/MEMORY.md";
+    let model = model_that_calls(vec![
+        ("write_file", json!({"path": versions, "content": "mine"})),
+        ("write_file", json!({"path": "memory/.versions/new", "content": "mine"})),
+        ("exec", json!({"command": format!("echo mine > {versions}")})),
+        ("exec", json!({"command": "rm -r memory"})),
+        ("write_file", json!({"path": "memory/MEMORY.md", "content": "a fact"})),
+    ])
+    .await;
+    let home = home_without_walls(&model);
+    home.write(&format!("workspace/{versions}"), "kept");
+    let results = results(&home, &model, &[]).await;
+    for refused in &results[..4] {
+        assert!(refused.starts_with("Error"), "{refused}");
+    }
+    assert_says(&results[4], &["Successfully wrote"]);
+    assert_eq!(home.read(&format!("workspace/{versions}")), "kept");
+}
+
+/// Another name of a file is the file, wherever that name is.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_second_name_of_a_secret_file_is_as_closed_as_the_first() {
+    let read = |path: &str| ("read_file", json!({"path": path}));
+    let edit = |path: &str| ("edit_file", json!({"path": path, "old_text": "kept", "new_text": "mine"}));
+    let write = |path: &str| ("write_file", json!({"path": path, "content": "mine"}));
+    let model = model_that_calls(vec![
+        read("key"),
+        read("configuration"),
+        read("token"),
+        write("token"),
+        edit("log"),
+        write("log"),
+        ("exec", json!({"command": "cat configuration"})),
+        ("exec", json!({"command": "echo mine >> log"})),
+        ("exec", json!({"command": "cp token copy"})),
+        ("message", json!({"content": "here", "media": ["token"]})),
+        read("twin"),
+        write("twin"),
+    ])
+    .await;
+    let home = home_without_walls(&model);
+    let ssh = home.path().parent().unwrap().join(".ssh");
+    std::fs::create_dir_all(ssh.join("deep")).unwrap();
+    std::fs::create_dir_all(home.workspace()).unwrap();
+    std::fs::write(ssh.join("deep/id"), CANARY).unwrap();
+    home.write("channels/email/token", CANARY);
+    home.write("logs/old.log", "kept");
+    home.write("workspace/original", "kept");
+    let link = |from: &Path, name: &str| std::fs::hard_link(from, home.workspace().join(name)).unwrap();
+    link(&ssh.join("deep/id"), "key");
+    link(&home.path().join("config.json"), "configuration");
+    link(&home.path().join("channels/email/token"), "token");
+    link(&home.path().join("logs/old.log"), "log");
+    link(&home.workspace().join("original"), "twin");
+    let results = results(&home, &model, &[]).await;
+    for refused in &results[..10] {
+        assert!(refused.starts_with("Error"), "{results:#?}");
+        assert!(!refused.contains(CANARY), "{refused}");
+    }
+    assert_eq!(home.read("channels/email/token"), CANARY);
+    assert_eq!(home.read("logs/old.log"), "kept");
+    assert_says(&results[10], &["kept"]);
+    assert_eq!((home.read("workspace/twin"), home.read("workspace/original")), ("mine".into(), "kept".into()));
+}
