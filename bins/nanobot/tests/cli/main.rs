@@ -38,6 +38,7 @@ mod places;
 #[cfg(unix)]
 mod prompt;
 mod replay;
+mod secrets;
 mod skills;
 #[cfg(unix)]
 mod subagents;
