@@ -9,7 +9,7 @@
 use std::io;
 use std::sync::Mutex;
 
-use nanobot_runtime::RotatingFile;
+use nanobot_runtime::{RedactedWriter, RotatingFile, Secrets};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -40,8 +40,10 @@ fn filter(detail: Detail) -> Targets {
 }
 
 /// Logs to standard error for the rest of the process.
-pub(crate) fn to_stderr(detail: Detail) {
-    let layer = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(is_coloured());
+pub(crate) fn to_stderr(secrets: &Secrets, detail: Detail) {
+    let secrets = secrets.clone();
+    let writer = move || RedactedWriter::new(io::stderr(), secrets.clone());
+    let layer = tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(is_coloured());
     tracing_subscriber::registry().with(layer.with_filter(filter(detail))).init();
 }
 
@@ -49,10 +51,13 @@ pub(crate) fn to_stderr(detail: Detail) {
 ///
 /// # Errors
 /// When the file cannot be opened; nothing is set up then.
-pub(crate) fn of_gateway(mut file: RotatingFile, detail: Detail, json: bool) -> io::Result<()> {
+pub(crate) fn of_gateway(mut file: RotatingFile, secrets: &Secrets, detail: Detail, json: bool) -> io::Result<()> {
     file.open()?;
-    let to_file = tracing_subscriber::fmt::layer().with_writer(Mutex::new(file)).with_ansi(false);
-    let shown = tracing_subscriber::fmt::layer().with_writer(io::stderr);
+    let file = Mutex::new(RedactedWriter::new(file, secrets.clone()));
+    let to_file = tracing_subscriber::fmt::layer().with_writer(file).with_ansi(false);
+    let secrets = secrets.clone();
+    let shown =
+        tracing_subscriber::fmt::layer().with_writer(move || RedactedWriter::new(io::stderr(), secrets.clone()));
     let shown = if json { shown.json().boxed() } else { shown.with_ansi(is_coloured()).boxed() };
     tracing_subscriber::registry()
         .with(to_file.with_filter(filter(detail)))

@@ -71,11 +71,13 @@ fn begin_again(program: &Path) -> io::Result<ExitCode> {
 async fn run(config: &Config, options: &ServeOptions) -> Result<Outcome, Failure> {
     let mut signals = Signals::listen()?;
     nanobot_runtime::install_tls();
-    if let Err(error) = logs::of_gateway(nanobot_runtime::gateway_log(config)?, options.detail, options.json_logs) {
+    let secrets = nanobot_runtime::secrets(config);
+    let file = nanobot_runtime::gateway_log(config)?;
+    if let Err(error) = logs::of_gateway(file, &secrets, options.detail, options.json_logs) {
         output::note(&format!("warning: no log file in {}: {error}", config.paths().logs.display()));
-        logs::to_stderr(options.detail);
+        logs::to_stderr(&secrets, options.detail);
     }
-    let gateway = Gateway::start(config).await?;
+    let gateway = Gateway::start(config, secrets).await?;
     if let Some(visit) = gateway.first_visit() {
         output::note(&visit.to_string());
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use nanobot_bus::{Bus, BusError};
 use nanobot_guard::PathPolicy;
+use nanobot_redact::Secrets;
 use nanobot_tool::{ToolContext, ToolError, TypedTool};
 use nanobot_types::{
     Button, ChannelName, ChatId, DeliveryContext, Effect, HEARTBEAT_SESSION, Map, MediaRef, OutboundKey, OutboundKind,
@@ -56,6 +57,7 @@ pub(crate) fn reached(output: &str, channel: &ChannelName, chat: &ChatId) -> boo
 pub struct MessageTool {
     outbox: Arc<dyn Outbox>,
     paths: Arc<PathPolicy>,
+    secrets: Secrets,
 }
 
 impl MessageTool {
@@ -66,7 +68,22 @@ impl MessageTool {
     /// read.
     #[must_use]
     pub fn new(outbox: Arc<dyn Outbox>, paths: Arc<PathPolicy>) -> Self {
-        Self { outbox, paths }
+        Self { outbox, paths, secrets: Secrets::default() }
+    }
+
+    /// The same, hiding these secrets in what it sends.
+    #[must_use]
+    pub fn hiding(self, secrets: Secrets) -> Self {
+        Self { secrets, ..self }
+    }
+
+    /// Choices with something written on them.
+    fn rows(&self, labels: Vec<Vec<String>>) -> Vec<Vec<Button>> {
+        let rows = labels.into_iter().map(|row| {
+            let labels = row.into_iter().map(|label| self.secrets.hide(label.trim()).into_owned());
+            labels.filter(|label| !label.is_empty()).map(|label| Button { label }).collect::<Vec<_>>()
+        });
+        rows.filter(|row| !row.is_empty()).collect()
     }
 
     fn attachment(&self, location: String) -> Result<MediaRef, ToolError> {
@@ -125,13 +142,13 @@ impl TypedTool for MessageTool {
             key: OutboundKey { turn: context.trace.clone(), position: context.position },
             channel: channel.clone(),
             chat_id: chat_id.clone(),
-            content: arguments.content,
+            content: self.secrets.hide(&arguments.content).into_owned(),
             media,
             metadata,
             delivery: if here { context.delivery.clone() } else { DeliveryContext::default() },
             kind: OutboundKind::Final,
             completes: None,
-            buttons: rows(arguments.buttons),
+            buttons: self.rows(arguments.buttons),
         };
         self.outbox.put(message).await.map_err(|error| ToolError::new(format!("Message not sent: {error}")))?;
         Ok(match attachments {
@@ -139,15 +156,6 @@ impl TypedTool for MessageTool {
             count => format!("{SENT}{channel}:{chat_id} with {count} attachments"),
         })
     }
-}
-
-/// Choices with something written on them.
-fn rows(labels: Vec<Vec<String>>) -> Vec<Vec<Button>> {
-    let rows = labels.into_iter().map(|row| {
-        let labels = row.into_iter().map(|label| label.trim().to_owned()).filter(|label| !label.is_empty());
-        labels.map(|label| Button { label }).collect::<Vec<_>>()
-    });
-    rows.filter(|row| !row.is_empty()).collect()
 }
 
 fn given(value: Option<String>) -> Option<String> {

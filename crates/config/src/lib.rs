@@ -71,6 +71,7 @@ mod redact;
 mod reference;
 mod running;
 mod schema;
+mod secret;
 mod upstream;
 
 pub use config::{Config, Loader};
@@ -84,3 +85,4 @@ pub use origin::Origin;
 pub use paths::Paths;
 pub use running::{RunningProgram, running_python_program};
 pub use schema::Schema;
+pub use secret::SecretValue;

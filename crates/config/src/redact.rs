@@ -61,7 +61,7 @@ pub(crate) fn redacted(path: &[String], value: &Value) -> Value {
                     Value::from(hide(text))
                 }
                 Value::String(text) => {
-                    after_flag = text.starts_with('-') && !text.contains('=') && is_secret_name(text);
+                    after_flag = is_secret_flag(text);
                     Value::from(redacted_text(path, &redacted_argument(text)))
                 }
                 other => redacted(path, other),
@@ -78,6 +78,72 @@ pub(crate) fn redacted(path: &[String], value: &Value) -> Value {
                 .collect(),
         ),
     }
+}
+
+/// The parts of a text of the configuration that are secrets; nothing for most texts. `after_flag`
+/// says that the text follows `--token` or the like in a list of arguments.
+///
+/// Narrower than [`redacted`], because these values are searched for in everything that is shown:
+/// of headers and of a child's environment only those that are named or look like secrets.
+pub(crate) fn secrets_in(path: &[String], text: &str, after_flag: bool) -> Vec<String> {
+    let is_issued = KEY_PREFIXES.iter().any(|start| text.starts_with(start)) || is_secret(path);
+    let looks_secret = is_issued && nanobot_redact::without_secrets(text) == HIDDEN;
+    if looks_secret || after_flag || is_named_secret(path) {
+        // `Authorization: Bearer …`: the token alone is the secret, too.
+        let credential = text.split_once(' ').map(|(_, credential)| credential.trim());
+        let is_one_word = |word: &&str| !word.contains(char::is_whitespace);
+        return std::iter::once(text).chain(credential.filter(is_one_word)).map(str::to_owned).collect();
+    }
+    if let Some((name, value)) = text.split_once('=')
+        && text.starts_with('-')
+        && is_secret_name(name)
+    {
+        return vec![value.to_owned()];
+    }
+    secrets_of_address(text)
+}
+
+/// `true` if the value after this argument is a secret.
+pub(crate) fn is_secret_flag(text: &str) -> bool {
+    text.starts_with('-') && !text.contains('=') && is_secret_name(text)
+}
+
+/// Whether a key says of itself that its value is a secret; being among headers is not enough.
+fn is_named_secret(path: &[String]) -> bool {
+    let path: Vec<&str> = path.iter().map(String::as_str).collect();
+    let path = below_chosen_names(&path);
+    match path.iter().rposition(|part| SECRET_MAPS.contains(&flat(part).as_str())) {
+        Some(map) => path.iter().skip(map + 1).any(|part| is_secret_name(part)),
+        None => path.iter().any(|part| is_secret_name(part)),
+    }
+}
+
+/// The password and the secret parameters of an address, as written and decoded.
+fn secrets_of_address(text: &str) -> Vec<String> {
+    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let password = authority.rsplit_once('@').and_then(|(user, _)| user.split_once(':')).map(|(_, password)| password);
+    let query = rest.split_once('?').map(|(_, query)| query.split('#').next().unwrap_or_default());
+    let parameters = query.into_iter().flat_map(|query| query.split('&')).filter_map(|one| one.split_once('='));
+    let secret = parameters.filter(|(name, _)| is_secret_name(name)).map(|(_, value)| value);
+    password.into_iter().chain(secret).flat_map(|value| [value.to_owned(), decoded(value)]).collect()
+}
+
+/// Percent-decoded; what is no encoding stays.
+fn decoded(text: &str) -> String {
+    let mut pieces = text.split('%');
+    let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();
+    for piece in pieces {
+        let digits = piece.split_at_checked(2).filter(|(digits, _)| digits.bytes().all(|b| b.is_ascii_hexdigit()));
+        match digits.and_then(|(digits, rest)| Some((u8::from_str_radix(digits, 16).ok()?, rest))) {
+            Some((byte, rest)) => {
+                bytes.push(byte);
+                bytes.extend(rest.bytes());
+            }
+            None => bytes.extend(std::iter::once(b'%').chain(piece.bytes())),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn hide(text: &str) -> String {

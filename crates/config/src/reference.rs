@@ -35,6 +35,12 @@ pub(crate) fn substitute<'a>(text: &str, lookup: impl Fn(&str) -> Option<&'a str
     Ok(result)
 }
 
+/// The variables that a text refers to, in order.
+pub(crate) fn references(text: &str) -> impl Iterator<Item = &str> {
+    let pieces = text.split("${").skip(1);
+    pieces.filter_map(|piece| piece.split_once('}').map(|(name, _)| name).filter(|name| is_identifier(name)))
+}
+
 /// Whether the text is one reference and nothing else, so that it holds no secret of its own.
 pub(crate) fn is_sole_reference(text: &str) -> bool {
     text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).is_some_and(is_identifier)

@@ -13,6 +13,7 @@ use nanobot_guard::PathPolicy;
 use nanobot_heartbeat::HeartbeatSettings;
 use nanobot_memory::MarkdownStore;
 use nanobot_provider::ProviderRouter;
+use nanobot_redact::Secrets;
 use nanobot_tool::{Registry, Tool, Typed};
 use nanobot_tools::{DirectRunner, HttpClients, ToolsConfig, builtin};
 
@@ -46,11 +47,12 @@ impl Assistant {
         outbox: Arc<dyn Outbox>,
         spawner: impl FnOnce(Arc<Subagents>) -> Arc<dyn Spawner>,
         events: EventFeed,
+        secrets: Secrets,
     ) -> Result<Self, RuntimeError> {
         let workspace = config.workspace()?;
         let created = prepare(&workspace)?;
         let defaults: AgentDefaults = config.section("agents.defaults")?;
-        let tools = Tools::of(config, &workspace)?;
+        let tools = Tools::of(config, &workspace, &secrets)?;
         let contexts = Contexts::of(config, &workspace, &defaults)?;
         let consolidation = budget::consolidation(config, &defaults, &model)?;
         let token_budget = consolidation.budget();
@@ -65,6 +67,7 @@ impl Assistant {
             heartbeat_keeps: heartbeat.keep_recent_messages,
             results_folder: Some(results_folder(config)),
             calibration_file: Some(data.join("tokens.json")),
+            secrets,
         };
         let parts = AgentParts {
             router: router.clone(),
@@ -141,22 +144,30 @@ pub(crate) struct Tools {
     lookups: Vec<Arc<dyn Tool>>,
     policy: Arc<PathPolicy>,
     audit: Arc<AuditLog>,
+    secrets: Secrets,
 }
 
 impl Tools {
-    pub(crate) fn of(config: &Config, workspace: &Path) -> Result<Self, RuntimeError> {
+    pub(crate) fn of(config: &Config, workspace: &Path, secrets: &Secrets) -> Result<Self, RuntimeError> {
         let tools: ToolsConfig = config.section("tools")?;
         let policy = Arc::new(PathPolicy::new(path_rules(config, &tools, workspace)?));
         let http = Arc::new(HttpClients::new(&tools.web, Arc::new(tools.url_guard()?)));
         let tools = builtin(&tools, &policy, &http, Arc::new(DirectRunner))?;
         let mut lookups = recollection::tools(config)?;
         lookups.extend(Scheduling::of(config)?.tool());
-        Ok(Self { tools, lookups, policy, audit: Arc::new(AuditLog::of(config)?) })
+        Ok(Self {
+            tools,
+            lookups,
+            policy,
+            audit: Arc::new(AuditLog::of(config, secrets.clone())?),
+            secrets: secrets.clone(),
+        })
     }
 
     /// These, and those with which an assistant remembers, talks to people and starts subagents.
     pub(crate) fn for_assistant(&self, outbox: Arc<dyn Outbox>, spawner: Option<Arc<dyn Spawner>>) -> Arc<Registry> {
-        let message: Arc<dyn Tool> = Arc::new(Typed::new(MessageTool::new(outbox, self.policy.clone())));
+        let message = MessageTool::new(outbox, self.policy.clone()).hiding(self.secrets.clone());
+        let message: Arc<dyn Tool> = Arc::new(Typed::new(message));
         let spawn = spawner.map(|spawner| Arc::new(Typed::new(SpawnTool::new(spawner))) as Arc<dyn Tool>);
         self.registry(self.lookups.iter().cloned().chain([message]).chain(spawn))
     }

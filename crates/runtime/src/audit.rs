@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nanobot_config::Config;
-use nanobot_redact::{redacted, without_secrets};
+use nanobot_redact::{Secrets, redacted, without_secrets};
 use nanobot_tool::{ToolRun, ToolWatch};
 use nanobot_types::{ChannelName, ChatId, Effect, Origin, SenderId, SessionKey, ToolName, TraceId};
 use serde::Serialize;
@@ -34,13 +34,14 @@ pub(crate) struct AuditLog {
     file: Arc<Mutex<RotatingFile>>,
     /// The last line was lost; said once until one is written again.
     is_failing: AtomicBool,
+    secrets: Secrets,
 }
 
 impl AuditLog {
     /// The log of a home. Nothing is opened before the first line.
-    pub(crate) fn of(config: &Config) -> Result<Self, RuntimeError> {
+    pub(crate) fn of(config: &Config, secrets: Secrets) -> Result<Self, RuntimeError> {
         let file = RotatingFile::new(config.paths().logs.join("audit.log"), config.section("logs")?);
-        Ok(Self { file: Arc::new(Mutex::new(file)), is_failing: AtomicBool::new(false) })
+        Ok(Self { file: Arc::new(Mutex::new(file)), is_failing: AtomicBool::new(false), secrets })
     }
 
     fn judge(&self, failure: Option<&(dyn std::error::Error + 'static)>) {
@@ -57,8 +58,9 @@ impl AuditLog {
 impl ToolWatch for AuditLog {
     async fn ran(&self, run: ToolRun<'_>) {
         let (file, record, arguments) = (self.file.clone(), Record::of(&run), run.call.arguments.clone());
+        let secrets = self.secrets.clone();
         let writing = tokio::task::spawn_blocking(move || {
-            let mut line = serde_json::to_vec(&Record { arguments: bounded(&arguments), ..record })?;
+            let mut line = serde_json::to_vec(&Record { arguments: bounded(&arguments, &secrets), ..record })?;
             line.push(b'\n');
             file.lock().unwrap_or_else(PoisonError::into_inner).append(&line)
         });
@@ -126,11 +128,11 @@ fn digest(text: &str) -> String {
 }
 
 /// Arguments without secrets, cut to a size that a log can hold; what is no JSON stays a text.
-fn bounded(arguments: &str) -> Value {
+fn bounded(arguments: &str, secrets: &Secrets) -> Value {
     // Secrets first: half a secret no longer looks like one.
-    let text = |plain: &str| cut(&without_secrets(plain), TEXT_LIMIT);
+    let text = |plain: &str| cut(&without_secrets(&secrets.hide(plain)), TEXT_LIMIT);
     let Ok(value) = serde_json::from_str::<Value>(arguments) else { return text(arguments).into() };
-    let value = redacted(&value, &text);
+    let value = redacted(&secrets.hide_in(&value), &text);
     let whole = value.to_string();
     if whole.chars().count() > ARGUMENTS_LIMIT { cut(&whole, ARGUMENTS_LIMIT).into() } else { value }
 }
@@ -177,7 +179,11 @@ mod tests {
 
     fn log_at(path: std::path::PathBuf) -> AuditLog {
         let file = RotatingFile::new(path, LogSettings::default());
-        AuditLog { file: Arc::new(Mutex::new(file)), is_failing: AtomicBool::new(false) }
+        AuditLog {
+            file: Arc::new(Mutex::new(file)),
+            is_failing: AtomicBool::new(false),
+            secrets: Secrets::new(["open sesame".to_owned()]),
+        }
     }
 
     async fn run(log: &AuditLog) {

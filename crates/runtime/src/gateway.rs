@@ -10,6 +10,7 @@ use nanobot_channel::Transcriber;
 use nanobot_channels::{AccessNotice, ChannelManager, ChannelManagerParts, Health, MediaSettings, Stickers};
 use nanobot_config::Config;
 use nanobot_control::{About, ControlParts, ControlServer, Ending, RunningControl};
+use nanobot_redact::Secrets;
 use nanobot_server::{HealthServer, ServerConfig};
 use nanobot_state::{HomeLock, SqliteBus, StateDb};
 use nanobot_watch::FileWatch;
@@ -24,7 +25,9 @@ use crate::cuts::AgentCuts;
 use crate::health::GatewayHealth;
 use crate::load::schema;
 use crate::restart::{self, Restart};
-use crate::{FirstVisit, ModelChoice, RuntimeError, commands, control_socket, ledger_survives, model, transcription};
+use crate::{
+    FirstVisit, ModelChoice, RuntimeError, commands, control_socket, ledger_survives, model, secrets, transcription,
+};
 
 /// How long replies may still be sent after the last turn ended.
 const FLUSH_GRACE: Duration = Duration::from_secs(5);
@@ -57,6 +60,8 @@ pub struct Gateway {
     notes: PathBuf,
     stickers: Stickers,
     transcriber: Option<Arc<dyn Transcriber>>,
+    /// Keys of secrets that are too short to be hidden.
+    short_secrets: Vec<String>,
     first_visit: Option<FirstVisit>,
     restart: Restart,
     access: HomeAccess,
@@ -68,12 +73,13 @@ pub struct Gateway {
 
 impl Gateway {
     /// Takes the home, opens the ledger, builds the agent and the channels, and binds the health
-    /// endpoint. Nothing is received yet.
+    /// endpoint. Nothing is received yet. `secrets` are those of `config`, and learn of new ones
+    /// while the configuration is followed.
     ///
     /// # Errors
     /// [`RuntimeError::State`] when another gateway has the home, and whatever else keeps it from
     /// starting. A channel that cannot be made is no error: it is shown as failed.
-    pub async fn start(config: &Config) -> Result<Self, RuntimeError> {
+    pub async fn start(config: &Config, secrets: Secrets) -> Result<Self, RuntimeError> {
         let lock = HomeLock::acquire(&config.paths().data_dir)?;
         let first_visit = FirstVisit::pay(config).await?;
         let server_config: ServerConfig = config.section("gateway")?;
@@ -88,7 +94,7 @@ impl Gateway {
         let events = EventFeed::new();
         let tasks: Arc<dyn Bus> = Arc::new(bus.clone());
         let spawner = |subagents| Arc::new(BusSpawner::new(tasks, subagents)) as Arc<dyn Spawner>;
-        let assistant = Assistant::build(config, model, outbox, spawner, events.clone())?;
+        let assistant = Assistant::build(config, model, outbox, spawner, events.clone(), secrets.clone())?;
         let about = About {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
@@ -98,7 +104,7 @@ impl Gateway {
         };
         let control = listen(&control_socket(config)).await;
         let background = Background::of(config, &bus, assistant.router.clone())?;
-        let following = Following::new(config, config.loader(schema()?), make_all(wanted(config)?));
+        let following = Following::new(config, config.loader(schema()?), make_all(wanted(config)?), secrets);
         let media = MediaSettings::below(config.paths().media.clone());
         let started = Instant::now();
         Ok(Self {
@@ -114,6 +120,7 @@ impl Gateway {
             notes: config.paths().channel_notes.clone(),
             transcriber: transcription::transcriber(config)?,
             stickers: Stickers::in_folder(config.workspace()?.join("stickers")),
+            short_secrets: secrets::too_short(config),
             first_visit,
             restart: Restart::of_home(&config.paths().data_dir),
             access: HomeAccess::of(config)?,
@@ -138,6 +145,7 @@ impl Gateway {
         let made = self.following.channels().iter().filter_map(|(name, (_, made))| Some((name, made.as_ref().ok()?)));
         let notices = made.flat_map(|(name, made)| made.settings.borrow().access.notices(name));
         lines.extend(notices.filter(AccessNotice::is_warning).map(|notice| format!("Warning: {notice}")));
+        lines.extend(self.short_secrets.iter().map(|key| format!("Warning: {}", secrets::short_warning(key))));
         if self.following.channels().is_empty() {
             lines.push("No channel is enabled: set channels.<name>.enabled to true in the configuration.".to_owned());
         }

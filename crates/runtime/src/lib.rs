@@ -32,6 +32,7 @@ mod remote;
 mod replay;
 mod restart;
 mod rotating;
+mod secrets;
 mod settings;
 mod skills;
 mod status;
@@ -57,6 +58,7 @@ pub use recollection::{memory_store, search_index};
 pub use remote::RemoteGateway;
 pub use replay::replay_options;
 pub use rotating::{LogSettings, RotatingFile};
+pub use secrets::{RedactedWriter, secrets};
 pub use settings::AgentDefaults;
 pub use skills::skills;
 pub use status::Status;
@@ -72,6 +74,7 @@ pub use nanobot_channels::{
 pub use nanobot_control::{About, ChannelState, CutError, Cuts, TerminalEvent};
 pub use nanobot_cron as jobs;
 pub use nanobot_memory as memory;
+pub use nanobot_redact::Secrets;
 pub use nanobot_session as session;
 pub use nanobot_skills::{
     Blocker, Change, Finding, Found, InstallPlan, Package, Skill, SkillOrigin, Skills, SkillsError, Standing,

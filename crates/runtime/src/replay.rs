@@ -8,6 +8,7 @@ use nanobot_agent_core::{
     TurnChoice,
 };
 use nanobot_config::Config;
+use nanobot_redact::Secrets;
 use nanobot_types::{OutboundMessage, SessionKey, ToolSpec};
 
 use crate::RuntimeError;
@@ -26,7 +27,8 @@ pub fn replay_options(
 ) -> Result<(ReplayOptions, Arc<[ToolSpec]>), RuntimeError> {
     let defaults: AgentDefaults = config.section("agents.defaults")?;
     let spawner = (defaults.max_concurrent_subagents > 0).then(|| Arc::new(Nowhere) as Arc<dyn Spawner>);
-    let registry = Tools::of(config, &config.workspace()?)?.for_assistant(Arc::new(Nowhere), spawner);
+    let registry =
+        Tools::of(config, &config.workspace()?, &Secrets::default())?.for_assistant(Arc::new(Nowhere), spawner);
     let options = ReplayOptions { turns, turn_options: defaults.turn_options(), ..ReplayOptions::new(session) };
     Ok((options, registry.specs()))
 }

@@ -28,7 +28,9 @@ pub(crate) use gateway::of_workspace as gateway_of;
 use crate::access::HomeAccess;
 use crate::assistant::Assistant;
 use crate::restart::{RESTARTED, RESTARTING, Restart};
-use crate::{FirstVisit, LoadOptions, ModelChoice, RuntimeError, commands, is_command, model, recollection};
+use crate::{
+    FirstVisit, LoadOptions, ModelChoice, RuntimeError, commands, is_command, model, recollection, secrets::secrets,
+};
 
 /// Which conversation, with which model.
 #[derive(Clone, Debug)]
@@ -119,7 +121,7 @@ impl Terminal {
         let tasks = shared.clone();
         let spawner = |subagents| Arc::new(BusSpawner::new(tasks, subagents)) as Arc<dyn Spawner>;
         recollection::look_after(config).await?;
-        let assistant = Assistant::build(config, model, outbox, spawner, EventFeed::new())?;
+        let assistant = Assistant::build(config, model, outbox, spawner, EventFeed::new(), secrets(config))?;
         let replies = bus.outbound(&channel).await.map_err(AgentError::from)?;
         let subagents = assistant.agent.subagents().cloned();
         let agent_loop = AgentLoop::with_commands(

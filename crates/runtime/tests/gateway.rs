@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use nanobot_config::{Config, Environment};
-use nanobot_runtime::{Ended, Gateway, LoadOptions, RuntimeError, install_tls, load_in};
+use nanobot_runtime::{Ended, Gateway, LoadOptions, RuntimeError, Secrets, install_tls, load_in};
 use nanobot_testkit::telegram::{Fault, Incoming, Person, TOKEN};
 use nanobot_testkit::{Gate, ModelServer, Reply, ReservedPort, TelegramFake, WebSocketClient};
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ struct Running {
 
 impl Running {
     async fn start(config: &Config) -> Self {
-        let gateway = Gateway::start(config).await.unwrap();
+        let gateway = Gateway::start(config, Secrets::default()).await.unwrap();
         let cancel = CancellationToken::new();
         let task = TaskTracker::new().spawn(gateway.run(cancel.clone()));
         Self { cancel, task }
@@ -133,7 +133,7 @@ async fn without_a_model_it_says_what_to_do() {
     let home = tempfile::tempdir().unwrap();
     let telegram = TelegramFake::start().await.unwrap();
     let config = configure(home.path(), &config(None, &telegram, ANY_PORT));
-    let gateway = Gateway::start(&config).await.unwrap();
+    let gateway = Gateway::start(&config, Secrets::default()).await.unwrap();
     let summary = gateway.summary().join("\n");
     assert!(summary.contains("Model: none"), "{summary}");
     let cancel = CancellationToken::new();
@@ -150,12 +150,12 @@ async fn a_second_gateway_on_the_same_home_is_refused_with_the_first_ones_pid() 
     let home = tempfile::tempdir().unwrap();
     let telegram = TelegramFake::start().await.unwrap();
     let config = configure(home.path(), &config(None, &telegram, ANY_PORT));
-    let first = Gateway::start(&config).await.unwrap();
-    let refusal = Gateway::start(&config).await.unwrap_err();
+    let first = Gateway::start(&config, Secrets::default()).await.unwrap();
+    let refusal = Gateway::start(&config, Secrets::default()).await.unwrap_err();
     assert!(refusal.to_string().contains(&std::process::id().to_string()), "{refusal}");
     assert!(refusal.remedy().unwrap().contains("kill"));
     drop(first);
-    Gateway::start(&config).await.unwrap();
+    Gateway::start(&config, Secrets::default()).await.unwrap();
 }
 
 #[tokio::test]

@@ -62,7 +62,7 @@ pub(crate) fn agent(options: &LoadOptions, arguments: AgentArguments) -> Result<
     let config = load(options)?;
     serve::warn_of_findings(&config);
     if arguments.shows_logs() {
-        logs::to_stderr(logs::Detail::Full);
+        logs::to_stderr(&nanobot_runtime::secrets(&config), logs::Detail::Full);
     }
     nanobot_runtime::install_tls();
     let renders_markdown = arguments.renders_markdown();

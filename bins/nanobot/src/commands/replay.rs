@@ -76,12 +76,12 @@ fn of_session(options: &LoadOptions, arguments: &ReplayArguments) -> Result<Vec<
         return block_on(async { Ok(replay_session(&view, &options, &specs).await) });
     };
     // What is replayed is what the file holds, so that what is printed here is printed elsewhere.
-    let redactor = Redactor::new(config.environment().user_home());
+    let redactor = Redactor::new(config.environment().user_home()).knowing(nanobot_runtime::secrets(&config));
     let Some(bundle) = Bundle::new(&view, &options, &specs, &redactor) else { return Ok(Vec::new()) };
     let text = bundle.to_json().map_err(std::io::Error::from)?;
     write_new(file, &(text + "\n"))?;
     output::note(&format!(
-        "Wrote {}. Secrets that look like secrets are hidden in it; read it before you pass it on.",
+        "Wrote {}. Configured secrets and what looks like a secret are hidden in it; read it before you pass it on.",
         file.display()
     ));
     block_on(async { Ok(bundle.replay().await) })

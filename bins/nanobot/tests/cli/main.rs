@@ -39,6 +39,7 @@ mod places;
 #[cfg(unix)]
 mod prompt;
 mod replay;
+mod secrets;
 mod skills;
 #[cfg(unix)]
 mod subagents;

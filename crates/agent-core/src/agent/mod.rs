@@ -25,6 +25,7 @@ use nanobot_context::{
     zone_label,
 };
 use nanobot_provider::ProviderRouter;
+use nanobot_redact::Secrets;
 use nanobot_session::{Entry, MessageEntry, ReadFrom, Seq, SessionStore, SessionView, TurnEnd, TurnOutcome as EndedAs};
 use nanobot_tool::Registry;
 use nanobot_types::{
@@ -87,6 +88,8 @@ pub struct AgentSettings {
     pub results_folder: Option<PathBuf>,
     /// Where is kept over restarts what was learned about counting tokens.
     pub calibration_file: Option<PathBuf>,
+    /// Values that are hidden in results of tools and in what models write.
+    pub secrets: Secrets,
 }
 
 impl Default for AgentSettings {
@@ -99,6 +102,7 @@ impl Default for AgentSettings {
             heartbeat_keeps: 8,
             results_folder: None,
             calibration_file: None,
+            secrets: Secrets::default(),
         }
     }
 }
@@ -170,7 +174,9 @@ impl Agent {
             calibrator: calibrator.clone(),
             events: parts.events.clone(),
         });
-        let engine = TurnEngine::new(parts.router, parts.registry, parts.events.clone()).calibrated_by(calibrator);
+        let engine = TurnEngine::new(parts.router, parts.registry, parts.events.clone())
+            .calibrated_by(calibrator)
+            .hiding(settings.secrets.clone());
         let engine = match &settings.results_folder {
             Some(folder) => engine.keeping_results(folder),
             None => engine,

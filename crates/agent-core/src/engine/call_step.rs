@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use futures_util::future::join_all;
 use nanobot_bus::EventFeed;
+use nanobot_redact::Secrets;
 use nanobot_tool::{Registry, ToolContext};
 use nanobot_types::{Effect, Event, ToolCall, ToolResult, TraceId};
 use tokio_util::sync::CancellationToken;
@@ -20,6 +21,7 @@ pub(super) struct CallStep<'a> {
     pub(super) registry: &'a Registry,
     pub(super) events: &'a EventFeed,
     pub(super) results: &'a ResultFiles,
+    pub(super) secrets: &'a Secrets,
     pub(super) facts: &'a TurnFacts,
     pub(super) trace: TraceId,
     pub(super) cancel: CancellationToken,
@@ -97,6 +99,8 @@ impl CallStep<'_> {
         if text.trim().is_empty() {
             return "(no output)".to_owned();
         }
+        // Before it is cut, kept or recorded: half a secret is not found any more.
+        let text = self.secrets.hide(&text).into_owned();
         self.results.shorten(call, text, self.options.max_result_chars).await
     }
 }

@@ -1,5 +1,6 @@
 //! One line that says which tools run: `read_file("notes.txt"), exec("ls")`.
 
+use nanobot_redact::Secrets;
 use nanobot_types::ToolCall;
 use serde_json::Value;
 
@@ -7,13 +8,14 @@ use serde_json::Value;
 const LONGEST: usize = 40;
 
 /// The hint for the calls of one answer.
-pub(crate) fn tool_hint(calls: &[ToolCall]) -> String {
-    let parts: Vec<String> = calls.iter().map(one).collect();
+pub(crate) fn tool_hint(calls: &[ToolCall], secrets: &Secrets) -> String {
+    let parts: Vec<String> = calls.iter().map(|call| one(call, secrets)).collect();
     parts.join(", ")
 }
 
-fn one(call: &ToolCall) -> String {
-    let argument = first_argument(&call.arguments).map(|text| text.replace(['\n', '\r'], " "));
+fn one(call: &ToolCall, secrets: &Secrets) -> String {
+    // Before it is cut: half a secret is not found any more.
+    let argument = first_argument(&call.arguments).map(|text| secrets.hide(&text).replace(['\n', '\r'], " "));
     match argument {
         Some(argument) if argument.chars().count() > LONGEST => {
             let cut: String = argument.chars().take(LONGEST).collect();
@@ -62,6 +64,9 @@ mod tests {
             ToolCall::malformed("4", "d", "{\"path", "cut off"),
             ToolCall::new("5", "e", "{\"text\":\"two\\nlines\"}"),
         ];
-        assert_eq!(tool_hint(&calls), format!("a(\"{}…\"), b, c, d, e(\"two lines\")", "x".repeat(40)));
+        assert_eq!(
+            tool_hint(&calls, &Secrets::default()),
+            format!("a(\"{}…\"), b, c, d, e(\"two lines\")", "x".repeat(40))
+        );
     }
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use nanobot_bus::EventFeed;
 use nanobot_context::{Calibrator, estimate_tokens, estimate_tools};
 use nanobot_provider::{CallContext, ChatRequest, Delta, DeltaSink, Generation, ProviderRouter, ToolChoice};
+use nanobot_redact::{SecretStream, Secrets};
 use nanobot_session::{MessageEntry, SessionError};
 use nanobot_tool::Registry;
 use nanobot_types::{
@@ -39,13 +40,21 @@ pub struct TurnEngine {
     events: EventFeed,
     results: ResultFiles,
     calibrator: Arc<Calibrator>,
+    secrets: Secrets,
 }
 
 impl TurnEngine {
     /// An engine over a router and the tools it may call.
     #[must_use]
     pub fn new(router: Arc<ProviderRouter>, registry: Arc<Registry>, events: EventFeed) -> Self {
-        Self { router, registry, events, results: ResultFiles::default(), calibrator: Arc::default() }
+        Self {
+            router,
+            registry,
+            events,
+            results: ResultFiles::default(),
+            calibrator: Arc::default(),
+            secrets: Secrets::default(),
+        }
     }
 
     /// The same, with results that are too long for a prompt kept whole in a folder, where they
@@ -60,6 +69,14 @@ impl TurnEngine {
     #[must_use]
     pub fn calibrated_by(mut self, calibrator: Arc<Calibrator>) -> Self {
         self.calibrator = calibrator;
+        self
+    }
+
+    /// The same, hiding these secrets in results of tools and in what models write, before either
+    /// is recorded, sent or shown.
+    #[must_use]
+    pub fn hiding(mut self, secrets: Secrets) -> Self {
+        self.secrets = secrets;
         self
     }
 
@@ -186,7 +203,7 @@ impl<'a> Turn<'a> {
 
     /// Calls the model, once more with a shorter conversation if this one does not fit.
     async fn call_model(&mut self, stream: &StreamId) -> (LlmResponse, bool) {
-        let tap = Arc::new(StreamTap::new(self.io.observer.clone(), stream.clone()));
+        let tap = Arc::new(StreamTap::new(self.io.observer.clone(), stream.clone(), &self.engine.secrets));
         let context =
             CallContext { trace: self.trace.clone(), deltas: Some(tap.clone()), cancel: self.io.cancel.clone() };
         self.fit();
@@ -210,6 +227,9 @@ impl<'a> Turn<'a> {
             usage: response.usage,
         });
         let streamed = tap.finish(!response.tool_calls.is_empty());
+        let hidden = |text: String| self.engine.secrets.hide(&text).into_owned();
+        response.content = response.content.map(hidden);
+        response.reasoning_content = response.reasoning_content.map(hidden);
         (response, streamed)
     }
 
@@ -295,10 +315,10 @@ impl<'a> Turn<'a> {
         let first = self.calls + 1;
         self.record(vec![MessageEntry::new(ChatMessage::Assistant(message))]).await?;
         self.calls += u32::try_from(response.tool_calls.len()).unwrap_or(u32::MAX);
-        if !streamed && let Some(thought) = response.content.as_deref().and_then(visible) {
+        if !streamed && let Some(thought) = self.seen(&response) {
             self.io.observer.signal(Signal::Thought(thought));
         }
-        self.io.observer.signal(Signal::ToolHint(tool_hint(&response.tool_calls)));
+        self.io.observer.signal(Signal::ToolHint(tool_hint(&response.tool_calls, &self.engine.secrets)));
         let placed: Vec<(u32, ToolCall)> = (first..).zip(response.tool_calls).collect();
         self.run_calls(&placed, false).await
     }
@@ -339,6 +359,7 @@ impl<'a> Turn<'a> {
             registry: &self.engine.registry,
             events: &self.engine.events,
             results: &self.engine.results,
+            secrets: &self.engine.secrets,
             facts: self.io.facts,
             trace: self.trace.clone(),
             cancel: self.io.cancel.clone(),
@@ -362,8 +383,15 @@ impl<'a> Turn<'a> {
         Ok(Some(self.end(TurnResult::Limited, Some(notice))))
     }
 
+    /// The visible part of an answer. Secrets are looked for once more: thinking between its
+    /// pieces may have kept them apart.
+    fn seen(&self, response: &LlmResponse) -> Option<String> {
+        let text = response.content.as_deref().and_then(visible)?;
+        Some(self.engine.secrets.hide(&text).into_owned())
+    }
+
     fn finish(&self, response: &LlmResponse, stream: Option<StreamId>) -> TurnOutcome {
-        let seen = response.content.as_deref().and_then(visible);
+        let seen = self.seen(response);
         let cut = response.finish_reason == FinishReason::Length;
         let last = seen.as_ref().map(|text| {
             let message = AssistantMessage { content: Some(Content::Text(text.clone())), ..response.to_message() };
@@ -417,7 +445,8 @@ fn limit_notice(limit: u32, session: &SessionKey) -> String {
 struct StreamTap {
     observer: Arc<dyn Observer>,
     stream: StreamId,
-    visible: Mutex<VisibleStream>,
+    shown: Mutex<Shown>,
+    secrets: Secrets,
     emitted: AtomicBool,
     /// Something went wrong before: what is counted in the end is more than one request.
     tried_again: AtomicBool,
@@ -425,12 +454,19 @@ struct StreamTap {
     sent: Mutex<Option<ChatRequest>>,
 }
 
+/// What a stream goes through before it is shown.
+struct Shown {
+    visible: VisibleStream,
+    hidden: SecretStream,
+}
+
 impl StreamTap {
-    fn new(observer: Arc<dyn Observer>, stream: StreamId) -> Self {
+    fn new(observer: Arc<dyn Observer>, stream: StreamId, secrets: &Secrets) -> Self {
         Self {
             observer,
             stream,
-            visible: Mutex::default(),
+            shown: Mutex::new(Shown { visible: VisibleStream::default(), hidden: secrets.stream() }),
+            secrets: secrets.clone(),
             emitted: AtomicBool::new(false),
             tried_again: AtomicBool::new(false),
             sent: Mutex::default(),
@@ -454,7 +490,11 @@ impl StreamTap {
 
     /// Ends the stream; whether anything was shown.
     fn finish(&self, resuming: bool) -> bool {
-        let rest = self.visible.lock().unwrap_or_else(PoisonError::into_inner).finish();
+        let rest = {
+            let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+            let Shown { visible, hidden } = &mut *shown;
+            hidden.push(&visible.finish()) + &hidden.finish()
+        };
         self.show(rest);
         let emitted = self.emitted.load(Ordering::Relaxed);
         if emitted {
@@ -472,14 +512,48 @@ impl DeltaSink for StreamTap {
     fn delta(&self, delta: Delta) {
         match delta {
             Delta::Text(piece) => {
-                let seen = self.visible.lock().unwrap_or_else(PoisonError::into_inner).push(&piece);
+                let seen = {
+                    let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+                    let Shown { visible, hidden } = &mut *shown;
+                    hidden.push(&visible.push(&piece))
+                };
                 self.show(seen);
             }
             Delta::Reasoning(_) => {}
             Delta::Notice(notice) => {
                 self.tried_again.store(true, Ordering::Relaxed);
-                self.observer.signal(Signal::Notice(notice));
+                self.observer.signal(Signal::Notice(self.secrets.hide(&notice).into_owned()));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The deltas that an observer sees of these pieces.
+    fn shown(pieces: &[&str]) -> Vec<String> {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let kept = seen.clone();
+        let observer = move |signal| {
+            if let Signal::Delta { text, .. } = signal {
+                kept.lock().unwrap().push(text);
+            }
+        };
+        let secrets = Secrets::new(["open sesame".to_owned()]);
+        let tap = StreamTap::new(Arc::new(observer), StreamId::from("s"), &secrets);
+        pieces.iter().for_each(|piece| tap.delta(Delta::Text((*piece).to_owned())));
+        tap.finish(false);
+        drop(tap);
+        seen.lock().unwrap().clone()
+    }
+
+    #[test]
+    fn a_secret_over_several_pieces_is_in_no_draft() {
+        assert_eq!(shown(&["say op", "en ses", "ame now"]), ["say ", "*** now"]);
+        assert_eq!(shown(&["open", " sesa<think>x</think>me"]).concat(), "***");
+        assert_eq!(shown(&["open", " door"]), ["open door"]);
+        assert_eq!(shown(&["an op"]), ["an ", "op"]);
     }
 }

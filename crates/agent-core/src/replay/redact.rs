@@ -8,7 +8,7 @@
 
 use std::path::Path;
 
-use nanobot_redact::{HIDDEN, hidden, is_secret_name, redacted, without_secrets};
+use nanobot_redact::{HIDDEN, Secrets, hidden, is_secret_name, redacted, without_secrets};
 use nanobot_session::MessageEntry;
 use nanobot_types::{
     AssistantMessage, ChatMessage, Content, ContentBlock, ImageUrl, Map, MediaRef, ToolCall, ToolMessage, UserMessage,
@@ -22,6 +22,7 @@ const HOMES: [&str; 4] = ["/home/", "/Users/", "\\Users\\", "\\\\Users\\\\"];
 #[derive(Clone, Debug, Default)]
 pub struct Redactor {
     home: Option<String>,
+    secrets: Secrets,
 }
 
 impl Redactor {
@@ -29,13 +30,19 @@ impl Redactor {
     #[must_use]
     pub fn new(home: Option<&Path>) -> Self {
         let home = home.map(|home| home.to_string_lossy().trim_end_matches(['/', '\\']).to_owned());
-        Self { home: home.filter(|home| home.len() > 1) }
+        Self { home: home.filter(|home| home.len() > 1), secrets: Secrets::default() }
+    }
+
+    /// The same, which also knows the exact values that are secrets.
+    #[must_use]
+    pub fn knowing(self, secrets: Secrets) -> Self {
+        Self { secrets, ..self }
     }
 
     /// The text with every secret replaced by `***` and every home by `~`.
     #[must_use]
     pub fn text(&self, text: &str) -> String {
-        without_secrets(&self.without_homes(text))
+        without_secrets(&self.without_homes(&self.secrets.hide(text)))
     }
 
     /// The same for every text in a value; what stands under the name of a secret is hidden whole.

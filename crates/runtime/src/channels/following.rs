@@ -10,7 +10,10 @@ use std::time::{Duration, SystemTime};
 use nanobot_channel::ChannelName;
 use nanobot_channels::{ChannelManager, ManagedChannel};
 use nanobot_config::{Config, ConfigError, Loader};
+use nanobot_redact::Secrets;
 use nanobot_watch::FileWatch;
+
+use crate::secrets;
 
 use super::{Channels, Made, Wanted, make_all, wanted};
 
@@ -30,13 +33,14 @@ pub(crate) struct Following {
     loader: Loader,
     stamp: Option<Stamp>,
     channels: Channels,
+    secrets: Secrets,
 }
 
 impl Following {
     /// Follows the file that `config` was read from; `channels` are what it asked for.
-    pub(crate) fn new(config: &Config, loader: Loader, channels: Channels) -> Self {
+    pub(crate) fn new(config: &Config, loader: Loader, channels: Channels, secrets: Secrets) -> Self {
         // Without a stamp the first look reads it once more: it may have changed since it was read.
-        Self { stamp: None, file: config.paths().config_file.clone(), loader, channels }
+        Self { stamp: None, file: config.paths().config_file.clone(), loader, channels, secrets }
     }
 
     /// What was made at the start.
@@ -87,7 +91,9 @@ impl Following {
     }
 
     fn read(&self) -> Result<Vec<Wanted>, ConfigError> {
-        wanted(&self.loader.clone().load()?)
+        let config = self.loader.clone().load()?;
+        self.secrets.learn(secrets::values(&config));
+        wanted(&config)
     }
 
     /// Brings the channels to where the configuration has them.

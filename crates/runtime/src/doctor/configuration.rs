@@ -6,6 +6,7 @@ use nanobot_config::{Config, ConfigError, Severity as Weight};
 
 use super::{Chart, Severity, data_dir};
 use crate::error::chain;
+use crate::secrets;
 
 /// The configuration, or why there is none.
 pub(super) fn load_or_tell(chart: &mut Chart, loaded: Result<Config, ConfigError>) -> Option<Config> {
@@ -34,6 +35,10 @@ pub(super) fn examine(chart: &mut Chart, config: &Config) {
             }
             Weight::Note => chart.note(Severity::Note, "config.keys", finding.to_string(), None),
         }
+    }
+    for key in secrets::too_short(config) {
+        let remedy = "Use a longer secret, if the service behind it takes one.";
+        chart.warn("config.short-secrets", secrets::short_warning(&key), remedy);
     }
     if data_dir(config).is_dir() {
         keep_private(chart, "home.private", data_dir(config), 0o700);

@@ -13,7 +13,7 @@ use nanobot_types::{ChannelName, ChatId, ChatKind, OutboundMessage, SenderId, Se
 
 use super::{Terminal, TerminalOptions, elsewhere, gateway, place};
 use crate::assistant::Assistant;
-use crate::{FirstVisit, ModelChoice, RuntimeError, is_command, model, recollection};
+use crate::{FirstVisit, ModelChoice, RuntimeError, is_command, model, recollection, secrets::secrets};
 
 /// How long the end of a turn is waited for after its answer. It is there with it, unless it was lost.
 const LOST_END: Duration = Duration::from_secs(30);
@@ -92,7 +92,7 @@ pub async fn ask(
         direct as Arc<dyn Spawner>
     };
     recollection::look_after(config).await?;
-    let assistant = Assistant::build(config, model, Arc::new(outbox), spawner, EventFeed::new())?;
+    let assistant = Assistant::build(config, model, Arc::new(outbox), spawner, EventFeed::new(), secrets(config))?;
     let session = SessionKey::of_chat(&channel, &chat_id);
     let (sender, chat) = speaker(&channel);
     let request = DirectRequest { channel, chat_id, sender, chat, ..DirectRequest::new(text).in_session(session) };
