@@ -72,7 +72,7 @@ impl StepLog {
     pub fn open(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let found = file::read(&path);
-        let suspicions = verdict::of(found.under_way, found.suspicions);
+        let suspicions = verdict::of(&found.under_way, &found.suspicions);
         for (turn, suspicion) in suspicions.iter().filter(|(_, suspicion)| suspicion.suspect) {
             tracing::warn!(%turn, counted = suspicion.owed, "the process died during a step of this turn");
         }
