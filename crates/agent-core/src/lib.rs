@@ -15,6 +15,7 @@ mod audience;
 mod consolidation;
 mod engine;
 mod error;
+mod evidence;
 mod locks;
 mod message_tool;
 mod place;
@@ -38,6 +39,7 @@ pub use engine::{
     TurnResult,
 };
 pub use error::AgentError;
+pub use evidence::{Step, StepLog};
 pub use message_tool::{MessageTool, Outbox, OutboxError};
 pub use place::SessionPlace;
 pub use prefix::{Miss, MissEvent, last_miss};

@@ -3,6 +3,8 @@
 
 #[path = "agent/attempts.rs"]
 mod attempts;
+#[path = "agent/blame.rs"]
+mod blame;
 #[path = "agent/commands.rs"]
 mod commands;
 #[path = "agent/consolidation.rs"]

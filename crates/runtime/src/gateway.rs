@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nanobot_agent_core::{AgentError, AgentLoop, BusSpawner, LoopSettings, Outbox, Spawner};
+use nanobot_agent_core::{AgentError, AgentLoop, BusSpawner, LoopSettings, Outbox, Spawner, StepLog};
 use nanobot_bus::{Bus, EventFeed, Ledger};
 use nanobot_channel::Transcriber;
 use nanobot_channels::{AccessNotice, ChannelManager, ChannelManagerParts, Health, MediaSettings, Stickers};
@@ -28,6 +28,9 @@ use crate::restart::{self, Restart};
 use crate::{
     FirstVisit, ModelChoice, RuntimeError, commands, control_socket, ledger_survives, model, secrets, transcription,
 };
+
+/// Notes of the steps under way, in the home.
+const STEPS_FILE: &str = "steps.jsonl";
 
 /// How long replies may still be sent after the last turn ended.
 const FLUSH_GRACE: Duration = Duration::from_secs(5);
@@ -224,7 +227,8 @@ impl Gateway {
             LoopSettings::default(),
             commands,
             judge,
-        );
+        )
+        .with_evidence(StepLog::open(self.data_dir.join(STEPS_FILE)));
         let wanted = self.restart.wanted().clone();
         let close_intake = async {
             tokio::select! {

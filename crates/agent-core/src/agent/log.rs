@@ -9,6 +9,7 @@ use nanobot_types::{ChannelName, ChatId, ChatMessage, SessionKey};
 
 use crate::consolidation::{Size, last_summary, waits};
 use crate::engine::{Journal, TurnFacts};
+use crate::evidence::{Step, TurnSteps};
 use crate::message_tool::{self, MessageTool};
 
 /// How often an append is tried when other processes write to the same session.
@@ -23,6 +24,7 @@ pub(super) struct SessionLog {
     head: Seq,
     answered_here: bool,
     ran_tools: bool,
+    steps: TurnSteps,
     /// The conversation as the turn found it, and what the turn adds.
     pub(super) conversation: Conversation,
 }
@@ -66,8 +68,14 @@ impl SessionLog {
             head,
             answered_here: false,
             ran_tools: false,
+            steps: TurnSteps::default(),
             conversation: Conversation::default(),
         }
+    }
+
+    /// The same with notes of the steps under way.
+    pub(super) fn noting(self, steps: TurnSteps) -> Self {
+        Self { steps, ..self }
     }
 
     /// Appends behind whatever is there: another process may have written to the session, and a
@@ -126,5 +134,9 @@ impl Journal for SessionLog {
             self.note(&entry.message);
         }
         self.append(messages.into_iter().map(Entry::Message).collect()).await
+    }
+
+    fn under_way(&self, step: Step) {
+        self.steps.take(step);
     }
 }

@@ -43,6 +43,7 @@ pub use usage::UsageReport;
 
 use crate::consolidation::{ConsolidationSettings, Consolidator, ConsolidatorParts, Size};
 use crate::engine::{Progress, Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnOutcome, TurnResult};
+use crate::evidence::{Step, TurnSteps};
 use crate::locks::KeyedLocks;
 use crate::place;
 use crate::prefix::{LogFacts, PrefixWatch};
@@ -234,20 +235,33 @@ impl Agent {
     /// [`AgentError::Session`] when the journal failed and [`AgentError::Interrupted`] when the
     /// program goes down; in both cases the same request goes on with the turn later.
     pub async fn run_turn(&self, request: TurnRequest<'_>) -> Result<TurnReport, AgentError> {
-        let TurnFacts { session, channel, .. } = &request.facts;
-        let span = tracing::info_span!("turn", %session, trace = %request.trace, %channel);
-        self.turn(request).instrument(span).await
+        self.run_turn_noting(request, TurnSteps::default()).await
     }
 
-    async fn turn(&self, request: TurnRequest<'_>) -> Result<TurnReport, AgentError> {
+    /// As [`Agent::run_turn`], with the step under way noted in `steps`.
+    ///
+    /// # Errors
+    /// As [`Agent::run_turn`].
+    pub(crate) async fn run_turn_noting(
+        &self,
+        request: TurnRequest<'_>,
+        steps: TurnSteps,
+    ) -> Result<TurnReport, AgentError> {
+        let TurnFacts { session, channel, .. } = &request.facts;
+        let span = tracing::info_span!("turn", %session, trace = %request.trace, %channel);
+        self.turn(request, steps).instrument(span).await
+    }
+
+    async fn turn(&self, request: TurnRequest<'_>, steps: TurnSteps) -> Result<TurnReport, AgentError> {
         let session = request.facts.session.clone();
         let _owner = self.locks.lock(&session).await;
         let Ok(_permit) = self.permits.acquire().await else { return Err(AgentError::Interrupted) };
+        steps.take(Step::Opening);
         self.consolidator.calibrator().load().await;
         let view = self.sessions.read(&session, ReadFrom::Cursor).await?;
         let view = self.make_room(&session, view, &request.observer).await?;
         let view = self.shorten_heartbeat(&session, view).await?;
-        let mut log = SessionLog::new(self.sessions.clone(), &request.facts, view.head);
+        let mut log = SessionLog::new(self.sessions.clone(), &request.facts, view.head).noting(steps);
         log.conversation = Conversation::of(&view);
         let said = LogFacts::of(&view, &request.entry.at);
         let trace = request.trace.clone();

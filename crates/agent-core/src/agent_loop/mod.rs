@@ -5,6 +5,7 @@
 //! lanes run beside each other under the agent's cap. What does not fit a lane stays in the
 //! ledger. No turn detail and no failover live here.
 
+mod blame;
 mod commands;
 mod judge;
 mod lane;

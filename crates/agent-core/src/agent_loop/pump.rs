@@ -17,7 +17,7 @@ use super::commands::{Command, CommandContext, CommandReply, CommandTable, Parse
 use super::lane::{Lane, LaneHandle, Queued, Refusal};
 use super::{Judge, LoopSettings};
 use crate::error::chain;
-use crate::{Agent, AgentError, SubagentTask};
+use crate::{Agent, AgentError, StepLog, SubagentTask};
 
 /// The place of an answer to a command, and of a notice, among the messages of its turn: behind
 /// everything a turn can publish.
@@ -41,6 +41,8 @@ pub(super) struct Shared {
     pub(super) commands: CommandTable,
     pub(super) judge: Option<Arc<dyn Judge>>,
     pub(super) settings: LoopSettings,
+    /// Which step of which turn is under way, for the start after a crash.
+    pub(super) evidence: Option<Arc<StepLog>>,
     lanes: Mutex<HashMap<SessionKey, LaneHandle>>,
     pub(super) tasks: TaskTracker,
     /// Bounds commands that act beside lanes.
@@ -78,6 +80,7 @@ impl AgentLoop {
             commands,
             judge,
             settings,
+            evidence: None,
             lanes: Mutex::default(),
             tasks: TaskTracker::new(),
             at_work: Arc::new(Semaphore::new(COMMANDS_AT_WORK)),
@@ -86,6 +89,17 @@ impl AgentLoop {
             started: Instant::now(),
         };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// The same with notes of the steps under way: an attempt then counts against the turn whose
+    /// step the process died of, not against those that ran beside it. For a ledger that outlives
+    /// the process.
+    #[must_use]
+    pub fn with_evidence(mut self, evidence: StepLog) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.evidence = Some(Arc::new(evidence));
+        }
+        self
     }
 
     /// Runs until `cancel` fires: then nothing new is taken, turns and summaries may go on for the grace, what
@@ -116,6 +130,9 @@ impl AgentLoop {
         }
         self.shared.abort.cancel();
         self.shared.tasks.wait().await;
+        if let Some(evidence) = &self.shared.evidence {
+            evidence.close();
+        }
         self.shared.agent.shut_down(grace.saturating_sub(began.elapsed())).await;
         Ok(())
     }

@@ -84,10 +84,12 @@ impl Shared {
                 tracing::error!(subagent = held.task.id, "working on a task panicked");
                 Tried::Failed
             });
+            self.step_over(&held.delivery.message);
             let first = match tried {
                 Tried::Done => return,
                 Tried::Blocked => self.settings.full_pause,
                 Tried::Failed => {
+                    self.count_failure(&held.delivery).await;
                     held.attempt = held.attempt.saturating_add(1);
                     held.begun = false;
                     REDELIVERY_DELAY
@@ -109,13 +111,21 @@ impl Shared {
     }
 
     async fn try_task(&self, subagents: &Subagents, held: &mut Held) -> Tried {
+        match self.count_crash(&held.delivery).await {
+            Ok(crashes) => held.attempt = held.attempt.saturating_add(crashes),
+            // A person settled it: that is found out below.
+            Err(BusError::Conflict { .. } | BusError::Unknown { .. }) => {}
+            Err(error) => return failed(&held.task, &error.into()),
+        }
         let end = if self.is_hopeless(&held.delivery.message, held.attempt).await {
             let text = format!("it was tried {} times and failed each time; the log says why", self.settings.attempts);
             subagents.conclude(&held.task, TurnOutcome::Failed, Some(text)).await
         } else {
+            let message = &held.delivery.message;
+            let Some(_admitted) = self.admit(message, &held.stopped).await else { return Tried::Done };
             let Some(seat) = subagents.seat(&held.stopped, &self.closing).await else { return Tried::Done };
             if !held.begun && seat.is_some() {
-                match held.delivery.settle(Settle::Begin).await {
+                match self.begin(&held.delivery).await {
                     Ok(()) => held.begun = true,
                     // A person settled it meanwhile, so nobody wants it any more.
                     Err(BusError::Conflict { .. } | BusError::Unknown { .. }) => {
@@ -126,7 +136,7 @@ impl Shared {
                 }
             }
             match seat {
-                Some(_seat) => subagents.work(&held.task, &self.abort).await,
+                Some(_seat) => subagents.work(&held.task, &self.abort, self.steps_of(&held.delivery.message)).await,
                 None => subagents.conclude(&held.task, TurnOutcome::Stopped, None).await,
             }
         };

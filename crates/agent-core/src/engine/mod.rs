@@ -38,13 +38,17 @@ pub(crate) use result_file::CUT;
 pub(crate) use result_file::ResultFiles;
 pub(crate) use turn::{CUT_KEY, CUT_NOTE};
 
-use crate::Observer;
+use crate::{Observer, Step};
 
 /// Where a turn records its steps.
 #[async_trait]
 pub trait Journal: Send + Sync {
     /// Records messages. When it returns `Ok`, they are durable.
     async fn record(&mut self, messages: Vec<MessageEntry>) -> Result<(), SessionError>;
+
+    /// Notes the step that is taken next, as evidence for the case that the process dies of it.
+    /// Optional: without such notes an attempt is counted when the turn begins.
+    fn under_way(&self, _step: Step) {}
 }
 
 /// Messages that people send while the turn runs.

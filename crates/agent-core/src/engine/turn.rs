@@ -24,7 +24,7 @@ use super::text_calls::split_calls;
 use super::visible::{VisibleStream, visible};
 use super::{Answered, Progress, TurnIo, TurnOptions, TurnOutcome, TurnResult};
 use crate::subagent::is_subagent_session;
-use crate::{Observer, Signal};
+use crate::{Observer, Signal, Step};
 
 /// Put behind a reply that the model could not finish.
 pub(crate) const CUT_NOTE: &str =
@@ -181,7 +181,9 @@ impl<'a> Turn<'a> {
         self.record(steered).await?;
         self.iterations += 1;
         let stream = StreamId::from(format!("{}#{}", self.trace, self.iterations));
+        self.io.journal.under_way(Step::Model);
         let (mut response, streamed) = self.call_model(&stream).await;
+        self.io.journal.under_way(Step::Answer);
         if self.io.cancel.is_cancelled() {
             return Ok(Some(self.end(TurnResult::Stopped, None)));
         }
@@ -329,6 +331,7 @@ impl<'a> Turn<'a> {
         calls: &[(u32, ToolCall)],
         resumed: bool,
     ) -> Result<Option<TurnOutcome>, SessionError> {
+        self.io.journal.under_way(Step::Tools);
         let step = self.call_step(resumed);
         if self.options.parallel_tool_exec && !resumed && step.all_pure(calls) {
             let outputs = step.run_beside(calls).await;

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::AgentError;
+use crate::evidence::TurnSteps;
 
 use super::{SpawnError, Spawner, Started, SubagentEnd, SubagentSettings, SubagentTask, Subagents};
 
@@ -119,7 +120,7 @@ async fn run(
     match subagents.seat(stopped, end).await {
         None => Err(AgentError::Interrupted),
         Some(None) => subagents.conclude(task, TurnOutcome::Stopped, None).await,
-        Some(Some(_seat)) => subagents.work(task, end).await,
+        Some(Some(_seat)) => subagents.work(task, end, TurnSteps::default()).await,
     }
 }
 

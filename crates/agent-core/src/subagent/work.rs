@@ -12,6 +12,7 @@ use super::roster::{Roster, Stopped};
 use super::{SubagentEnd, SubagentInfo, SubagentTask};
 use crate::agent::NoSteering;
 use crate::engine::{ResultFiles, TurnFacts};
+use crate::evidence::TurnSteps;
 use crate::{Agent, AgentError, AgentParts, AgentSettings, Observer, Signal, TurnRequest};
 
 /// How subagents work.
@@ -183,6 +184,7 @@ impl Subagents {
         &self,
         task: &SubagentTask,
         interrupt: &CancellationToken,
+        steps: TurnSteps,
     ) -> Result<SubagentEnd, AgentError> {
         let cancel = self.roster.begin(&task.id, interrupt);
         let agent = self.agent(task);
@@ -196,7 +198,7 @@ impl Subagents {
             interrupt: interrupt.clone(),
             steering: &mut NoSteering,
         };
-        Ok(agent.run_turn(request).await?.into())
+        Ok(agent.run_turn_noting(request, steps).await?.into())
     }
 
     /// Ends a task that is not worked on any further. An end that is recorded stays.

@@ -79,6 +79,7 @@ impl Lane {
                 tracing::error!(session = %self.session, "handling a message panicked");
                 Handled::Failed
             });
+            self.shared.step_over(&queued.delivery.message);
             match handled {
                 Handled::Done => {
                     self.failures = 0;
@@ -87,6 +88,7 @@ impl Lane {
                 }
                 Handled::Blocked => self.hold(queued, &token).await,
                 Handled::Failed => {
+                    self.shared.count_failure(&queued.delivery).await;
                     queued.attempt = queued.attempt.saturating_add(1);
                     queued.begun = false;
                     self.hold(queued, &token).await;
@@ -147,11 +149,18 @@ impl Lane {
             self.shared.turn_ended(&queued.delivery.message);
             return handled;
         }
-        if self.shared.is_hopeless(&queued.delivery.message, queued.attempt).await {
+        let shared = self.shared.clone();
+        match shared.count_crash(&queued.delivery).await {
+            Ok(crashes) => queued.attempt = queued.attempt.saturating_add(crashes),
+            Err(BusError::Conflict { .. } | BusError::Unknown { .. }) => return Handled::Done,
+            Err(error) => return self.failed(queued, &error.into()).await,
+        }
+        if shared.is_hopeless(&queued.delivery.message, queued.attempt).await {
             return self.give_up(queued).await;
         }
+        let Some(_admitted) = shared.admit(&queued.delivery.message, &cancel).await else { return Handled::Done };
         if !queued.begun {
-            match queued.delivery.settle(Settle::Begin).await {
+            match shared.begin(&queued.delivery).await {
                 Ok(()) => queued.begun = true,
                 // A person settled it meanwhile.
                 Err(BusError::Conflict { .. } | BusError::Unknown { .. }) => return Handled::Done,
@@ -189,7 +198,7 @@ impl Lane {
             interrupt: shared.abort.clone(),
             steering: &mut steering,
         };
-        match shared.agent.run_turn(request).await {
+        match shared.agent.run_turn_noting(request, shared.steps_of(message)).await {
             Ok(report) => {
                 let handled = self.publish(queued, report).await;
                 self.published(message);

@@ -1,0 +1,215 @@
+//! The file of notes: a line of JSON each, the last of a turn counts.
+//!
+//! It holds names of turns and kinds of steps, nothing anybody said. A line that is torn or not
+//! understood is passed over.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+use nanobot_types::TraceId;
+use serde::{Deserialize, Serialize};
+
+use super::{Step, Suspicion};
+
+/// Bytes after which the file is written anew.
+const LONG: u64 = 1024 * 1024;
+/// The most bytes that are read, from the end.
+const READ: u64 = 4 * LONG;
+/// The most turns that are remembered.
+const TURNS: usize = 1024;
+
+/// A line.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Note {
+    turn: TraceId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    step: Option<Step>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    suspicion: Option<Suspicion>,
+}
+
+impl Note {
+    pub(super) fn step(turn: &TraceId, step: Step) -> Self {
+        Self { turn: turn.clone(), step: Some(step), suspicion: None }
+    }
+
+    pub(super) fn suspicion(turn: &TraceId, suspicion: Suspicion) -> Self {
+        Self { turn: turn.clone(), step: None, suspicion: Some(suspicion) }
+    }
+
+    pub(super) fn over(turn: &TraceId) -> Self {
+        Self { turn: turn.clone(), step: None, suspicion: None }
+    }
+}
+
+/// What a file says.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) under_way: BTreeMap<TraceId, Step>,
+    pub(super) suspicions: BTreeMap<TraceId, Suspicion>,
+}
+
+/// Reads a file; one that is not there or cannot be read says nothing.
+pub(super) fn read(path: &Path) -> Found {
+    let text = match tail(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Found::default(),
+        Err(error) => {
+            tracing::warn!(%error, path = %path.display(), "notes of steps cannot be read");
+            return Found::default();
+        }
+    };
+    let mut found = Found::default();
+    for note in text.lines().filter_map(|line| serde_json::from_str::<Note>(line).ok()) {
+        let Note { turn, step, suspicion } = note;
+        match (step, suspicion) {
+            (Some(step), _) => {
+                found.under_way.insert(turn, step);
+            }
+            (None, Some(suspicion)) => {
+                found.suspicions.insert(turn, suspicion);
+            }
+            (None, None) => {
+                found.under_way.remove(&turn);
+                found.suspicions.remove(&turn);
+            }
+        }
+    }
+    found
+}
+
+fn tail(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(READ)))?;
+    let mut bytes = Vec::new();
+    file.take(READ).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The file that is written.
+#[derive(Debug)]
+pub(super) struct NoteFile {
+    path: PathBuf,
+    file: Option<File>,
+    length: u64,
+}
+
+impl NoteFile {
+    /// Begins a new file with `suspicions`.
+    pub(super) fn create(path: PathBuf, suspicions: &BTreeMap<TraceId, Suspicion>) -> Self {
+        let mut created = Self { path, file: None, length: 0 };
+        created.replace(&BTreeMap::new(), suspicions);
+        created
+    }
+
+    pub(super) fn is_written(&self) -> bool {
+        self.file.is_some()
+    }
+
+    pub(super) fn is_long(&self) -> bool {
+        self.length > LONG
+    }
+
+    /// Adds a line; after a failure nothing more is written.
+    pub(super) fn append(&mut self, note: &Note) -> io::Result<()> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let line = line(note)?;
+        let written = file.write_all(&line);
+        if written.is_err() {
+            self.file = None;
+        }
+        self.length = self.length.saturating_add(u64::try_from(line.len()).unwrap_or(u64::MAX));
+        written
+    }
+
+    /// Writes the file anew, so that it never grows for long.
+    pub(super) fn replace(&mut self, under_way: &BTreeMap<TraceId, Step>, suspicions: &BTreeMap<TraceId, Suspicion>) {
+        match self.try_replace(under_way, suspicions) {
+            Ok((file, length)) => {
+                self.file = Some(file);
+                self.length = length;
+            }
+            Err(error) => {
+                self.file = None;
+                tracing::warn!(%error, path = %self.path.display(), "steps cannot be noted");
+            }
+        }
+    }
+
+    fn try_replace(
+        &self,
+        under_way: &BTreeMap<TraceId, Step>,
+        suspicions: &BTreeMap<TraceId, Suspicion>,
+    ) -> io::Result<(File, u64)> {
+        let mut bytes = Vec::new();
+        for (turn, suspicion) in suspicions.iter().take(TURNS) {
+            bytes.extend(line(&Note::suspicion(turn, *suspicion))?);
+        }
+        for (turn, step) in under_way {
+            bytes.extend(line(&Note::step(turn, *step))?);
+        }
+        let new = self.path.with_extension("new");
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.open(&new)?.write_all(&bytes)?;
+        std::fs::rename(&new, &self.path)?;
+        let file = OpenOptions::new().append(true).open(&self.path)?;
+        Ok((file, u64::try_from(bytes.len()).unwrap_or(u64::MAX)))
+    }
+}
+
+fn line(note: &Note) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(note)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_over_is_found_and_a_torn_line_is_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("steps.jsonl");
+        let (a, b, c) = (TraceId::from("a"), TraceId::from("b"), TraceId::from("c"));
+        let suspicion = Suspicion { suspect: true, owed: true, seen: 1 };
+        let mut file = NoteFile::create(path.clone(), &BTreeMap::from([(c.clone(), suspicion)]));
+        for note in
+            [Note::step(&a, Step::Model), Note::step(&b, Step::Model), Note::over(&a), Note::step(&b, Step::Tools)]
+        {
+            file.append(&note).unwrap();
+        }
+        let mut raw = OpenOptions::new().append(true).open(&path).unwrap();
+        raw.write_all(b"\xff\xfe{\"turn\":\"b\",\"st").unwrap();
+        let found = read(&path);
+        assert_eq!(found.under_way, BTreeMap::from([(b, Step::Tools)]));
+        assert_eq!(found.suspicions, BTreeMap::from([(c, suspicion)]));
+    }
+
+    #[test]
+    fn a_long_file_is_written_anew_and_a_huge_one_is_read_from_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("steps.jsonl");
+        let log = super::super::StepLog::open(&path);
+        let stays = TraceId::from("stays");
+        log.take(&stays, Step::Tools);
+        for turn in 0..30_000 {
+            let turn = TraceId::from(format!("turn {turn}"));
+            log.take(&turn, Step::Model);
+            log.over(&turn);
+        }
+        assert!(std::fs::metadata(&path).unwrap().len() <= LONG + 1_000);
+        assert_eq!(read(&path).under_way, BTreeMap::from([(stays, Step::Tools)]));
+
+        let mut huge = vec![b'x'; 9 * 1024 * 1024];
+        huge.extend(b"\n{\"turn\":\"a\",\"step\":\"tools\"}\n");
+        std::fs::write(&path, huge).unwrap();
+        assert_eq!(read(&path).under_way.len(), 1);
+    }
+}
