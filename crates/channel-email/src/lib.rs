@@ -28,9 +28,11 @@ mod receive;
 mod route;
 mod servers;
 mod smtp;
+mod standing;
 mod start;
 mod thread;
 mod tls;
+mod tries;
 mod wire;
 
 pub use channel::EmailChannel;
