@@ -237,13 +237,20 @@ mod tests {
             ("spf=fail smtp.mailfrom=a@evil.test; spf=pass smtp.mailfrom=example.org", NONE),
             ("dkim=pass header.d=example.org header.d=evil.test", NONE),
             ("spf=pass smtp.mailfrom=a@evil.test smtp.mailfrom=example.org", NONE),
-            ("dmarc=pass header.from=evil.test; dmarc=pass header.from=example.org; dkim=pass header.d=evil.test", NONE),
+            (
+                "dmarc=pass header.from=evil.test; dmarc=pass header.from=example.org; dkim=pass header.d=evil.test",
+                NONE,
+            ),
             // What is ambiguous takes nothing away from another method.
-            ("dkim=pass header.d=example.org; dkim=pass header.d=service.test; SPF", Authenticity { dkim: false, spf: true }),
+            (
+                "dkim=pass header.d=example.org; dkim=pass header.d=service.test; SPF",
+                Authenticity { dkim: false, spf: true },
+            ),
         ];
         for (results, expected) in table {
             let header = format!("mx.x.test; {}", results.replace("SPF", spf));
-            let read = Authenticity::read([header.as_str()].into_iter(), Some(Reporter::Named("mx.x.test")), "example.org");
+            let read =
+                Authenticity::read([header.as_str()].into_iter(), Some(Reporter::Named("mx.x.test")), "example.org");
             assert_eq!(read, expected, "{header}");
         }
     }

@@ -29,7 +29,7 @@ const TOKEN_URLS: &[(&str, &str)] = &[
     ("outlook.office365.com", MICROSOFT),
 ];
 /// The value of `authservId` for a server whose reports have no name.
-const NAMELESS: &str = "-";
+pub(crate) const NAMELESS: &str = "-";
 /// Hosts of incoming mail that are known to report without a name, above whatever a sender wrote.
 const NAMELESS_HOSTS: [&str; 2] = ["outlook.office365.com", "imap-mail.outlook.com"];
 const MICROSOFT: &str = "https://login.microsoftonline.com/common/oauth2/v2.0/token";

@@ -4,7 +4,8 @@
 use mail_parser::{Address, HeaderValue, Message, MessageParser};
 
 use crate::EmailConfig;
-use crate::authentic::Authenticity;
+use crate::authentic::{Authenticity, reporter};
+use crate::config::NAMELESS;
 use crate::thread::{MessageIds, is_message_id};
 
 /// The longest subject that is kept, in characters.
@@ -95,6 +96,18 @@ impl Envelope {
         let letters: String = user.chars().filter(char::is_ascii_alphanumeric).collect();
         !["noreply", "donotreply"].iter().any(|name| letters.contains(name))
     }
+}
+
+/// Reads what a mail with `code` in its subject teaches: the name of the server that proves its
+/// sender, `-` for one without a name. `Some(None)` when nothing does; `None` for every other mail.
+pub(crate) fn lesson(header: &[u8], code: &str) -> Option<Option<String>> {
+    let message = MessageParser::default().parse_headers(header)?;
+    message.subject().filter(|subject| subject.to_ascii_lowercase().contains(&code.to_ascii_lowercase()))?;
+    let (sender, _) = sender(&message)?;
+    let domain = sender.rsplit('@').next().unwrap_or_default();
+    let reports: Vec<_> = raw(&message, "Authentication-Results").collect();
+    let named = |name: String| if name.is_empty() { NAMELESS.to_owned() } else { name };
+    Some(reporter(reports.into_iter(), domain).map(named))
 }
 
 /// The values of a header as they were written, the uppermost first.

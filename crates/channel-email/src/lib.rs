@@ -21,6 +21,7 @@ mod error;
 mod factory;
 mod folder;
 mod inbound;
+mod lesson;
 mod login;
 mod mailbox;
 mod oauth;

@@ -238,7 +238,9 @@ impl EmailChannel {
     async fn refuse(&self, mailbox: &mut Mailbox, mail: MailUid, reason: &str) -> Result<Next, MailError> {
         tracing::info!(channel = %self.name, uid = mail.uid, reason, "a mail is refused: its sender is not proven");
         let advice = "`nanobot channels login` and docs/channels/email.md say what the mail server has to report";
-        self.complain(&format!("mail is refused and stays unread, because its sender is not proven ({reason}): {advice}"));
+        self.complain(&format!(
+            "mail is refused and stays unread, because its sender is not proven ({reason}): {advice}"
+        ));
         self.settle(mailbox, mail, Fate::Unproven).await
     }
 

@@ -69,7 +69,10 @@ async fn a_mail_that_ends_the_program_each_time_is_passed_over_in_the_end() {
     running.stop().await;
     assert!(fake.has_flag(bad, r"\Flagged") && fake.has_flag(bad, r"\Seen"));
     assert!(assistant.seen().impaired.iter().any(|why| why.contains("flagged in the mailbox")));
-    assert!(assistant.notes().all()["tries"].split_once(' ').unwrap().1.trim().is_empty(), "what was read is forgotten");
+    assert!(
+        assistant.notes().all()["tries"].split_once(' ').unwrap().1.trim().is_empty(),
+        "what was read is forgotten"
+    );
 }
 
 #[tokio::test]
