@@ -1,10 +1,21 @@
-//! Whether a mail comes from whom it says it comes from.
+//! Proof that a mail comes from the address in its `From`.
 //!
 //! Decision: the own mail server has verified that already and reports it in
 //! `Authentication-Results` (RFC 8601), so that report is read. Anybody can write such a header into
-//! a mail; only one of them counts: the uppermost, or the uppermost under the name that the
-//! configuration trusts. And a signature of any domain proves nothing about another: a result counts
-//! for the domain in `From` or one above or below it.
+//! a mail; only the uppermost of the [reporter](Reporter) that the configuration trusts counts, and
+//! without one no mail is proven. A signature of any domain proves nothing about another: a result
+//! counts for the domain in `From` or one above or below it. A method with two results, or a result
+//! with two values of one property, is ambiguous and proves nothing: an address can be written so
+//! that a server quotes a second result.
+
+/// The server whose reports count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reporter<'a> {
+    /// The one that calls itself so.
+    Named(&'a str),
+    /// The own server names itself nowhere: the uppermost report counts, if it has no name.
+    Nameless,
+}
 
 /// What the own server says about the domain in `From`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,26 +32,40 @@ impl Authenticity {
         self.dkim || self.spf
     }
 
-    /// Reads the headers, the uppermost first, for a mail that says it comes from `domain`.
-    pub(crate) fn read<'a>(headers: impl Iterator<Item = &'a str>, trusted: Option<&str>, domain: &str) -> Self {
-        let mut reports = headers.map(Report::parse);
+    /// Reads the headers, the uppermost first, for a mail that says it comes from `domain`. Without
+    /// a reporter to trust nothing is proven.
+    pub(crate) fn read<'a>(
+        mut headers: impl Iterator<Item = &'a str>,
+        trusted: Option<Reporter<'_>>,
+        domain: &str,
+    ) -> Self {
         let report = match trusted {
-            Some(name) => reports.find(|report| report.server.eq_ignore_ascii_case(name.trim())),
-            None => reports.next(),
+            Some(Reporter::Named(name)) => {
+                headers.map(Report::parse).find(|report| report.server.eq_ignore_ascii_case(name.trim()))
+            }
+            Some(Reporter::Nameless) => headers.next().map(Report::parse).filter(|report| report.server.is_empty()),
+            None => None,
         };
         let Some(report) = report else { return Self::default() };
-        let passes = |method: &'static str| {
-            report.results.iter().filter(move |found| found.method.as_str() == method && found.passes)
-        };
         let has_failed = |found: &Finding| found.method == "dmarc" && found.outcome == "fail";
         if report.results.iter().any(has_failed) {
             return Self::default();
         }
-        let dmarc = passes("dmarc").any(|found| found.names(&["header.from"], domain));
-        let dkim = passes("dkim").any(|found| dmarc || found.names(&["header.d", "header.i"], domain));
-        let spf = passes("spf").any(|found| dmarc || dkim || found.names(&["smtp.mailfrom", "smtp.helo"], domain));
+        let passes = |method| report.only(method).filter(|found| found.passes);
+        let dmarc = passes("dmarc").is_some_and(|found| found.names(&["header.from"], domain));
+        let dkim = passes("dkim").is_some_and(|found| dmarc || found.names(&["header.d", "header.i"], domain));
+        let spf =
+            passes("spf").is_some_and(|found| dmarc || dkim || found.names(&["smtp.mailfrom", "smtp.helo"], domain));
         Self { dkim, spf }
     }
+}
+
+/// Returns the name under which the uppermost of these headers reports; empty when it has none.
+/// `None` without any header, or when it does not prove that the mail comes from `domain`.
+pub(crate) fn reporter<'a>(headers: impl Iterator<Item = &'a str> + Clone, domain: &str) -> Option<String> {
+    let server = headers.clone().next().map(Report::parse)?.server;
+    let trusted = if server.is_empty() { Reporter::Nameless } else { Reporter::Named(&server) };
+    Authenticity::read(headers, Some(trusted), domain).is_proven().then_some(server)
 }
 
 /// One header.
@@ -70,6 +95,14 @@ impl Report {
     }
 }
 
+impl Report {
+    /// Returns the result of a method, if there is exactly one.
+    fn only(&self, method: &str) -> Option<&Finding> {
+        let mut found = self.results.iter().filter(|found| found.method == method);
+        found.next().filter(|_| found.next().is_none())
+    }
+}
+
 impl Finding {
     fn parse(words: &[String]) -> Option<Self> {
         let mut pairs = words.iter().filter_map(|word| word.split_once('='));
@@ -84,13 +117,13 @@ impl Finding {
         })
     }
 
-    /// Whether the first of these properties that is there belongs to the domain.
+    /// `true` if the first of these properties that is there belongs to the domain, and is there once.
     fn names(&self, properties: &[&str], domain: &str) -> bool {
-        let value = properties
-            .iter()
-            .find_map(|name| self.properties.iter().find(|(known, _)| known == name))
-            .map(|(_, value)| value.rsplit('@').next().unwrap_or_default());
-        value.is_some_and(|value| is_aligned(value, domain))
+        let values = properties.iter().find_map(|name| {
+            let mut values = self.properties.iter().filter(|(known, _)| known == name).map(|(_, value)| value);
+            values.next().map(|first| (first, values.next()))
+        });
+        matches!(values, Some((value, None)) if is_aligned(value.rsplit('@').next().unwrap_or_default(), domain))
     }
 }
 
@@ -188,7 +221,53 @@ mod tests {
             ("mx.x.test; spf=pass smtp.mailfrom=ann@example.org; dkim=none", Authenticity { dkim: false, spf: true }),
         ];
         for (header, expected) in table {
-            assert_eq!(Authenticity::read([header].into_iter(), None, "example.org"), expected, "{header}");
+            let server = Report::parse(header).server;
+            let trusted = if server.is_empty() { Reporter::Nameless } else { Reporter::Named(&server) };
+            let read = Authenticity::read([header].into_iter(), Some(trusted), "example.org");
+            assert_eq!(read, expected, "{header}");
+        }
+    }
+
+    #[test]
+    fn two_results_of_one_method_are_no_proof() {
+        let spf = "spf=pass smtp.mailfrom=example.org";
+        let table = [
+            ("dkim=pass header.d=evil.test; dkim=pass header.d=example.org", NONE),
+            ("dkim=pass header.d=example.org; dkim=fail header.d=example.org", NONE),
+            ("spf=fail smtp.mailfrom=a@evil.test; spf=pass smtp.mailfrom=example.org", NONE),
+            ("dkim=pass header.d=example.org header.d=evil.test", NONE),
+            ("spf=pass smtp.mailfrom=a@evil.test smtp.mailfrom=example.org", NONE),
+            (
+                "dmarc=pass header.from=evil.test; dmarc=pass header.from=example.org; dkim=pass header.d=evil.test",
+                NONE,
+            ),
+            // What is ambiguous takes nothing away from another method.
+            (
+                "dkim=pass header.d=example.org; dkim=pass header.d=service.test; SPF",
+                Authenticity { dkim: false, spf: true },
+            ),
+        ];
+        for (results, expected) in table {
+            let header = format!("mx.x.test; {}", results.replace("SPF", spf));
+            let read =
+                Authenticity::read([header.as_str()].into_iter(), Some(Reporter::Named("mx.x.test")), "example.org");
+            assert_eq!(read, expected, "{header}");
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_reporter_is_learned_from_a_proof_alone() {
+        let good = "mx.x.test 1; dkim=pass header.d=example.org";
+        let table: [(&[&str], Option<&str>); 6] = [
+            (&[good], Some("mx.x.test")),
+            (&["dkim=pass header.d=example.org", good], Some("")),
+            (&["mx.x.test; dkim=fail", good], None),
+            (&["other.test; none", good], None),
+            (&["evil.test; dkim=pass header.d=evil.test", good], None),
+            (&[], None),
+        ];
+        for (headers, expected) in table {
+            assert_eq!(reporter(headers.iter().copied(), "example.org").as_deref(), expected, "{headers:?}");
         }
     }
 
@@ -197,14 +276,21 @@ mod tests {
         let good = "mx.x.test; dkim=pass header.d=example.org; spf=pass smtp.mailfrom=example.org";
         let bad = "mx.x.test; dkim=fail header.d=example.org; spf=fail smtp.mailfrom=example.org";
         let foreign = "evil.test; dkim=pass header.d=example.org; spf=pass smtp.mailfrom=example.org";
-        let table: [(&[&str], Option<&str>, Authenticity); 7] = [
-            (&[good, bad], None, BOTH),
-            (&[bad, good], None, NONE),
-            (&[], None, NONE),
-            (&[foreign], Some("mx.x.test"), NONE),
-            (&[foreign, good], Some("MX.x.test"), BOTH),
-            (&[bad, good], Some("mx.x.test"), NONE),
-            (&["dkim=pass header.d=example.org"], Some("mx.x.test"), NONE),
+        let nameless = "dkim=pass header.d=example.org; spf=pass smtp.mailfrom=example.org";
+        let named = |name| Some(Reporter::Named(name));
+        let table: [(&[&str], Option<Reporter<'_>>, Authenticity); 11] = [
+            (&[good, bad], named("mx.x.test"), BOTH),
+            (&[bad, good], named("mx.x.test"), NONE),
+            (&[], named("mx.x.test"), NONE),
+            (&[foreign], named("mx.x.test"), NONE),
+            (&[foreign, good], named("MX.x.test"), BOTH),
+            (&[nameless], named("mx.x.test"), NONE),
+            // Without a name to trust there is no proof.
+            (&[good], None, NONE),
+            (&[nameless], None, NONE),
+            (&[nameless, bad], Some(Reporter::Nameless), BOTH),
+            (&[good, nameless], Some(Reporter::Nameless), NONE),
+            (&["", nameless], Some(Reporter::Nameless), NONE),
         ];
         for (headers, trusted, expected) in table {
             let read = Authenticity::read(headers.iter().copied(), trusted, "example.org");

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use lettre::message::Mailbox as Sender;
 use nanobot_channel::{
-    Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryGuarantee, Dialect, InboundMessage, Measure,
-    MessageId, Notes, OutboundKey, OutboundKind, OutboundMessage, OutboundPart, Probe, Sent, TextStyle, async_trait,
+    Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryGuarantee, Dialect, InboundMessage, Lesson,
+    Measure, MessageId, Notes, OutboundKey, OutboundKind, OutboundMessage, OutboundPart, Probe, Sent, TextStyle,
+    async_trait,
 };
 
 use crate::EmailConfig;
@@ -125,6 +126,10 @@ impl Channel for EmailChannel {
     }
 
     fn probe(&self) -> Option<&dyn Probe> {
+        Some(self)
+    }
+
+    fn lesson(&self) -> Option<&dyn Lesson> {
         Some(self)
     }
 }

@@ -13,6 +13,7 @@ use reqwest::Url;
 use serde::Deserialize;
 
 use crate::Secret;
+use crate::authentic::Reporter;
 
 /// The shortest pause between two polls, in seconds.
 const SHORTEST_POLL: u64 = 5;
@@ -27,6 +28,10 @@ const TOKEN_URLS: &[(&str, &str)] = &[
     ("imap-mail.outlook.com", MICROSOFT),
     ("outlook.office365.com", MICROSOFT),
 ];
+/// The value of `authservId` for a server whose reports have no name.
+pub(crate) const NAMELESS: &str = "-";
+/// Hosts of incoming mail that are known to report without a name, above whatever a sender wrote.
+const NAMELESS_HOSTS: [&str; 2] = ["outlook.office365.com", "imap-mail.outlook.com"];
 const MICROSOFT: &str = "https://login.microsoftonline.com/common/oauth2/v2.0/token";
 
 /// What becomes of a mail that was taken in.
@@ -146,8 +151,8 @@ pub struct EmailConfig {
     pub verify_dkim: bool,
     /// Whether a mail has to come from a server that its sender's domain lets send.
     pub verify_spf: bool,
-    /// The name under which the own mail server reports what it verified. When the key is not
-    /// there, the uppermost report counts.
+    /// The name under which the own mail server reports what it verified, or `-` for a server whose
+    /// reports have no name. Without it no mail is believed while either check is on.
     pub authserv_id: Option<String>,
     /// Whether each thread is a conversation of its own. Otherwise all mails of one person are one.
     pub session_per_thread: bool,
@@ -294,12 +299,35 @@ impl EmailConfig {
         sender.ok_or_else(|| wrong("fromAddress", "is no address: write the one that the mails come from"))
     }
 
-    /// The addresses whose mails are the assistant's own, in lower case.
+    /// The addresses whose mails are the assistant's own, ASCII letters in lower case.
     pub(crate) fn own_addresses(&self) -> Vec<String> {
         let sender = self.sender().ok().map(|sender| sender.email.to_string());
         let names = [&self.smtp_username, &self.imap_username].map(|name| Some(name.trim().to_owned()));
         let all = names.into_iter().chain([sender]).flatten().filter(|name| name.contains('@'));
-        all.map(|address| address.to_lowercase()).collect()
+        all.map(|address| address.to_ascii_lowercase()).collect()
+    }
+
+    /// `true` if mails have to be proven.
+    #[must_use]
+    pub fn verifies(&self) -> bool {
+        self.verify_dkim || self.verify_spf
+    }
+
+    /// `true` if mails have to be proven and no server is named whose reports are a proof, so that no
+    /// mail is believed.
+    #[must_use]
+    pub fn lacks_reporter(&self) -> bool {
+        self.verifies() && self.reporter().is_none()
+    }
+
+    /// Returns the server whose reports count.
+    pub(crate) fn reporter(&self) -> Option<Reporter<'_>> {
+        let is_nameless = || NAMELESS_HOSTS.iter().any(|host| self.imap_host.trim().eq_ignore_ascii_case(host));
+        match self.authserv_id.as_deref().map(str::trim) {
+            Some(NAMELESS) => Some(Reporter::Nameless),
+            Some(name) => Some(Reporter::Named(name)),
+            None => is_nameless().then_some(Reporter::Nameless),
+        }
     }
 
     pub(crate) fn poll_interval(&self) -> Duration {

@@ -4,7 +4,8 @@
 use mail_parser::{Address, HeaderValue, Message, MessageParser};
 
 use crate::EmailConfig;
-use crate::authentic::Authenticity;
+use crate::authentic::{Authenticity, reporter};
+use crate::config::NAMELESS;
 use crate::thread::{MessageIds, is_message_id};
 
 /// The longest subject that is kept, in characters.
@@ -13,7 +14,7 @@ const SUBJECT_LIMIT: usize = 500;
 /// The header of a mail that a person may have written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Envelope {
-    /// The address in lower case.
+    /// The address, ASCII letters in lower case: other alphabets have letters that fold onto ASCII ones.
     pub(crate) sender: String,
     /// With the name that stands beside it.
     pub(crate) shown_sender: String,
@@ -65,7 +66,10 @@ impl Envelope {
         }
         let domain = sender.rsplit('@').next().unwrap_or_default();
         let reports = raw(&message, "Authentication-Results");
-        let authenticity = Authenticity::read(reports, config.authserv_id.as_deref(), domain);
+        let authenticity = Authenticity::read(reports, config.reporter(), domain);
+        if config.lacks_reporter() {
+            return Err(Skip::Unproven("authservId is not set"));
+        }
         if config.verify_dkim && !authenticity.dkim {
             return Err(Skip::Unproven("no valid DKIM signature of its domain"));
         }
@@ -94,6 +98,18 @@ impl Envelope {
     }
 }
 
+/// Reads what a mail with `code` in its subject teaches: the name of the server that proves its
+/// sender, `-` for one without a name. `Some(None)` when nothing does; `None` for every other mail.
+pub(crate) fn lesson(header: &[u8], code: &str) -> Option<Option<String>> {
+    let message = MessageParser::default().parse_headers(header)?;
+    message.subject().filter(|subject| subject.to_ascii_lowercase().contains(&code.to_ascii_lowercase()))?;
+    let (sender, _) = sender(&message)?;
+    let domain = sender.rsplit('@').next().unwrap_or_default();
+    let reports: Vec<_> = raw(&message, "Authentication-Results").collect();
+    let named = |name: String| if name.is_empty() { NAMELESS.to_owned() } else { name };
+    Some(reporter(reports.into_iter(), domain).map(named))
+}
+
 /// The values of a header as they were written, the uppermost first.
 fn raw<'a>(message: &'a Message<'_>, name: &'static str) -> impl Iterator<Item = &'a str> {
     message.headers_raw().filter(move |(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
@@ -112,7 +128,7 @@ fn sender(message: &Message<'_>) -> Option<(String, String)> {
     if parsed.user().contains('|') || written.chars().any(|letter| letter.is_whitespace() || letter.is_control()) {
         return None;
     }
-    let sender = parsed.to_string().to_lowercase();
+    let sender = parsed.to_string().to_ascii_lowercase();
     let name = address.name.as_deref().map(|name| name.split_whitespace().collect::<Vec<_>>().join(" "));
     let shown = match name.filter(|name| !name.is_empty()) {
         Some(name) => format!("{} <{sender}>", name.chars().take(100).collect::<String>()),
@@ -172,7 +188,8 @@ mod tests {
     use super::*;
 
     fn config() -> EmailConfig {
-        EmailConfig { smtp_username: "Bot@X.test".to_owned(), ..EmailConfig::default() }
+        let (smtp_username, authserv_id) = ("Bot@X.test".to_owned(), Some("mx".to_owned()));
+        EmailConfig { smtp_username, authserv_id, ..EmailConfig::default() }
     }
 
     fn read(extra: &str) -> Result<Envelope, Skip> {
@@ -229,6 +246,31 @@ mod tests {
         assert!(read("From: ann@x.test\r\nX-Auto-Response-Suppress: DR, RN").is_ok());
         assert!(read("From: ann@x.test\r\nAuto-Submitted: no").is_ok());
         assert!(read("From: ann@x.test\r\nReturn-Path: <ann@x.test>").is_ok());
+    }
+
+    #[test]
+    fn letters_that_fold_onto_ascii_are_not_somebodys_address() {
+        let proof = "Authentication-Results: mx; dkim=pass header.d=kim.test; spf=pass smtp.mailfrom=kim.test";
+        for (from, sender) in [
+            ("Kim@KIM.test", Some("kim@kim.test")),
+            ("\u{212a}im@kim.test", Some("\u{212a}im@kim.test")),
+            ("k\u{130}m@kim.test", Some("k\u{130}m@kim.test")),
+            ("kim@\u{212a}im.test", None),
+        ] {
+            let read = Envelope::read(format!("{proof}\r\nFrom: {from}\r\n\r\n").as_bytes(), &config());
+            assert_eq!(read.ok().map(|envelope| envelope.sender).as_deref(), sender, "{from}");
+        }
+    }
+
+    #[test]
+    fn without_a_name_to_trust_no_mail_is_believed() {
+        let proof = "Authentication-Results: mx; dkim=pass header.d=x.test; spf=pass smtp.mailfrom=x.test";
+        let header = format!("{proof}\r\nFrom: ann@x.test\r\n\r\n");
+        for (verify_dkim, verify_spf) in [(true, true), (true, false), (false, true)] {
+            let config = EmailConfig { authserv_id: None, verify_dkim, verify_spf, ..config() };
+            let skip = Skip::Unproven("authservId is not set");
+            assert_eq!(Envelope::read(header.as_bytes(), &config), Err(skip));
+        }
     }
 
     #[test]

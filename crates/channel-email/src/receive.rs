@@ -4,7 +4,7 @@
 //! before what came later; what cannot be read at all is flagged and passed over, so that it blocks
 //! nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -19,7 +19,9 @@ use crate::envelope::{Envelope, Skip};
 use crate::error::MailError;
 use crate::inbound::Arrived;
 use crate::mailbox::{MailUid, Mailbox, Mark};
+use crate::standing::{Standing, Trouble};
 use crate::start::{first_day, last_mail, note_last_mail};
+use crate::tries;
 
 /// A connection that lasted so long is opened again without a word.
 const STABLE: Duration = Duration::from_secs(60);
@@ -32,6 +34,9 @@ const CAREFUL_FROM: u32 = 3;
 const TRIES: u32 = 4;
 /// How much of a mail is fetched when the whole is too much, in bytes.
 const BEGINNING: u32 = 262_144;
+/// What is wrong where no report of any server counts.
+const NO_REPORTER: &str = "authservId is not set, so no mail is believed and all of it stays unread: \
+                           `nanobot channels login` learns it from a mail that you send to the assistant";
 /// How often to look in a row when there seems to be something and nothing is found.
 const LOOKS: u32 = 2;
 /// How many mails are remembered as dealt with.
@@ -52,25 +57,29 @@ enum Fate {
     Skipped,
     /// Passed over, and a person should look.
     Odd,
+    /// Its sender is not proven. It stays as it is: with another configuration it may be.
+    Unproven,
 }
 
 /// What is remembered between connections.
 #[derive(Debug, Default)]
-pub(crate) struct Memory(Mutex<Remembered>);
+pub(crate) struct Memory {
+    remembered: Mutex<Remembered>,
+    /// What keeps the channel from working fully.
+    trouble: Arc<Trouble>,
+}
 
 #[derive(Debug, Default)]
 struct Remembered {
     handled: BTreeSet<MailUid>,
     /// This one and all before it were dealt with, in a mailbox that does not say so itself.
     last: Option<MailUid>,
-    /// How often each mail was begun that never came whole.
-    tries: BTreeMap<MailUid, u32>,
     refused_logins: u32,
 }
 
 impl Memory {
     fn with<R>(&self, act: impl FnOnce(&mut Remembered) -> R) -> R {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut self.remembered.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn is_handled(&self, mail: MailUid) -> bool {
@@ -82,32 +91,22 @@ impl Memory {
 
     fn handled(&self, mail: MailUid) {
         self.with(|memory| {
-            memory.tries.remove(&mail);
             if memory.handled.len() >= REMEMBERED {
                 memory.handled.pop_first();
             }
             memory.handled.insert(mail);
         });
     }
-
-    /// It is here, so whatever happens next is not its fault.
-    fn fetched(&self, mail: MailUid) {
-        self.with(|memory| memory.tries.remove(&mail));
-    }
-
-    /// Counts a try, and says which one it is.
-    fn try_again(&self, mail: MailUid) -> u32 {
-        self.with(|memory| {
-            let tries = memory.tries.entry(mail).or_default();
-            *tries += 1;
-            *tries
-        })
-    }
 }
 
 impl EmailChannel {
     /// Receives until the assistant goes down.
     pub(crate) async fn receive(&self, context: &ChannelContext) -> Result<(), ChannelError> {
+        let standing = Standing::new(Arc::clone(&context.progress), Arc::clone(&self.memory.trouble));
+        let context = &ChannelContext { progress: Arc::new(standing), ..context.clone() };
+        if self.config().lacks_reporter() {
+            self.complain(NO_REPORTER);
+        }
         loop {
             let began = Instant::now();
             let error = match self.serve(context).await {
@@ -181,10 +180,17 @@ impl EmailChannel {
     }
 
     async fn take(&self, mailbox: &mut Mailbox, mail: MailUid, context: &ChannelContext) -> Result<Next, MailError> {
-        let tries = self.memory.try_again(mail);
+        let notes = context.notes.as_ref();
+        let tries = tries::begin(self.config(), notes, mail).await?;
         if tries > TRIES {
-            tracing::error!(channel = %self.name, uid = mail.uid, "a mail cannot be fetched and is passed over");
-            return self.settle(mailbox, mail, Fate::Odd).await;
+            tracing::error!(
+                channel = %self.name, uid = mail.uid,
+                "a mail cannot be read, or ended the program each time it was; it is flagged and passed over"
+            );
+            self.complain("a mail could not be read in several tries: it is flagged in the mailbox");
+            let next = self.settle(mailbox, mail, Fate::Odd).await?;
+            tries::end(self.config(), notes, mail).await?;
+            return Ok(next);
         }
         let Some((header, size)) = mailbox.header(mail, || context.progress.alive()).await? else {
             return Ok(self.gone(mail));
@@ -193,17 +199,18 @@ impl EmailChannel {
         let envelope = match parsed(move || Envelope::read(&header, &config)).await.unwrap_or(Err(Skip::Unreadable)) {
             Ok(envelope) => envelope,
             Err(skip) => {
-                if matches!(skip, Skip::Unproven(_)) {
-                    // Perhaps the own server does not say what it verified: somebody has to know.
-                    tracing::warn!(channel = %self.name, uid = mail.uid, reason = %skip, "a mail is passed over");
-                } else {
-                    tracing::info!(channel = %self.name, uid = mail.uid, reason = %skip, "a mail is passed over");
+                tries::end(self.config(), notes, mail).await?;
+                if let Skip::Unproven(reason) = skip {
+                    return self.refuse(mailbox, mail, reason).await;
                 }
+                tracing::info!(channel = %self.name, uid = mail.uid, reason = %skip, "a mail is passed over");
                 let fate = if skip.is_odd() { Fate::Odd } else { Fate::Skipped };
                 return self.settle(mailbox, mail, fate).await;
             }
         };
+        self.memory.trouble.end();
         if !self.may_talk(&envelope, context).await {
+            tries::end(self.config(), notes, mail).await?;
             return self.settle(mailbox, mail, Fate::Skipped).await;
         }
         let largest = self.config().max_message_size;
@@ -216,13 +223,31 @@ impl EmailChannel {
             tracing::warn!(channel = %self.name, uid = mail.uid, "a mail cannot be read and is passed over");
             return self.settle(mailbox, mail, Fate::Odd).await;
         };
-        self.memory.fetched(mail);
         let arrived = Arrived { uid: mail, envelope: &envelope, content, is_cut };
         let message = arrived.compose(&self.name, self.config(), context).await;
+        // It was read, so whatever happens next is not its fault.
+        tries::end(self.config(), notes, mail).await?;
         match self.deliver(message, context).await {
             Some(Admission::NotAllowed) => self.settle(mailbox, mail, Fate::Skipped).await,
             Some(_) => self.settle(mailbox, mail, Fate::Taken).await,
             None => Ok(Next::Stop),
+        }
+    }
+
+    /// Leaves a mail as it is whose sender is not proven, and says so once.
+    async fn refuse(&self, mailbox: &mut Mailbox, mail: MailUid, reason: &str) -> Result<Next, MailError> {
+        tracing::info!(channel = %self.name, uid = mail.uid, reason, "a mail is refused: its sender is not proven");
+        let advice = "`nanobot channels login` and docs/channels/email.md say what the mail server has to report";
+        self.complain(&format!(
+            "mail is refused and stays unread, because its sender is not proven ({reason}): {advice}"
+        ));
+        self.settle(mailbox, mail, Fate::Unproven).await
+    }
+
+    /// Says what is wrong, in the log once, and in the channel's health for as long as it is.
+    fn complain(&self, why: &str) {
+        if self.memory.trouble.begin(why) {
+            tracing::warn!(channel = %self.name, why, "the channel does not work fully");
         }
     }
 
@@ -277,6 +302,9 @@ impl EmailChannel {
     }
 
     async fn mark(&self, mailbox: &mut Mailbox, mail: MailUid, fate: Fate) -> Result<(), MailError> {
+        if fate == Fate::Unproven {
+            return Ok(());
+        }
         if fate == Fate::Odd {
             mailbox.mark(mail, Mark::Flagged).await?;
         }

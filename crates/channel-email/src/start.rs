@@ -49,13 +49,23 @@ pub(crate) async fn note_last_mail(config: &EmailConfig, notes: &dyn Notes, mail
 }
 
 /// What is noted about this mailbox, and not about one that was configured before.
-async fn noted(config: &EmailConfig, notes: &dyn Notes, name: &'static str) -> Result<Option<String>, MailError> {
+pub(crate) async fn noted(
+    config: &EmailConfig,
+    notes: &dyn Notes,
+    name: &'static str,
+) -> Result<Option<String>, MailError> {
     let text = notes.read(name).await.map_err(MailError::Notes)?;
     let own = text.as_deref().and_then(|text| text.split_once(' ')).filter(|(known, _)| *known == mark(config));
     Ok(own.map(|(_, noted)| noted.trim().to_owned()))
 }
 
-async fn note(config: &EmailConfig, notes: &dyn Notes, name: &'static str, text: &str) -> Result<(), MailError> {
+/// Notes something about this mailbox.
+pub(crate) async fn note(
+    config: &EmailConfig,
+    notes: &dyn Notes,
+    name: &'static str,
+    text: &str,
+) -> Result<(), MailError> {
     notes.write(name, &format!("{} {text}", mark(config))).await.map_err(MailError::Notes)
 }
 

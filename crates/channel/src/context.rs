@@ -93,8 +93,13 @@ pub trait Progress: Send + Sync {
     /// never because of a send, nor because a socket is open.
     fn alive(&self);
 
-    /// The channel works, but not fully; `why` is shown to the operator.
+    /// The channel works, but not fully; `why` is shown to the operator. The next [`Progress::alive`]
+    /// ends that.
     fn degraded(&self, why: &str);
+
+    /// Call in place of [`Progress::alive`] for as long as the channel receives, but not fully: a sign
+    /// of life that keeps `why` shown.
+    fn impaired(&self, why: &str);
 }
 
 /// Why a file could not be kept.

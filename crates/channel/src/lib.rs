@@ -9,6 +9,7 @@
 
 mod context;
 mod error;
+mod lesson;
 mod notes;
 mod outbound;
 
@@ -28,6 +29,7 @@ pub use context::{
     TranscribeError, Transcriber,
 };
 pub use error::{ChannelError, SendRecovery};
+pub use lesson::{Lesson, Task};
 pub use notes::{LONGEST_NOTE, NoteError, Notes};
 pub use outbound::{
     Block, DeliveryGuarantee, Dialect, Drafts, Measure, OutboundPart, Probe, Sent, Table, TextStyle, TurnEnds, Typing,
@@ -77,6 +79,11 @@ pub trait Channel: Send + Sync + std::fmt::Debug {
 
     /// A look at the platform without receiving or sending anything, where it has one.
     fn probe(&self) -> Option<&dyn Probe> {
+        None
+    }
+
+    /// A key of the section that is learned when a person sets the channel up, where there is one.
+    fn lesson(&self) -> Option<&dyn Lesson> {
         None
     }
 }

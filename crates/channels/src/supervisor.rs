@@ -306,4 +306,11 @@ impl Progress for Vital {
             self.health.degraded(&self.name, why);
         }
     }
+
+    fn impaired(&self, why: &str) {
+        if !self.over.is_cancelled() {
+            self.alive.send_replace(Instant::now());
+            self.health.degraded(&self.name, why);
+        }
+    }
 }

@@ -42,7 +42,9 @@ mod visit;
 
 pub use self::cron::Scheduling;
 pub use access::{HomeAccess, Revoked};
-pub use channels::{ChannelLogin, ChannelReport, ChannelTest, LifecycleNotices, Probed, TestOutcome, channels_status};
+pub use channels::{
+    ChannelLogin, ChannelReport, ChannelTest, LifecycleNotices, PendingLesson, Probed, TestOutcome, channels_status,
+};
 pub use commands::{command_infos, is_command};
 pub use cuts::cuts;
 

@@ -38,6 +38,8 @@ pub struct Seen {
     pub alive: usize,
     /// Why the channel did not work fully.
     pub degraded: Vec<String>,
+    /// What was said to be wrong at each sign of life that said so.
+    pub impaired: Vec<String>,
 }
 
 /// A file that a channel kept.
@@ -171,6 +173,13 @@ impl Progress for Assistant {
 
     fn degraded(&self, why: &str) {
         self.scene.change(|scene| scene.seen.degraded.push(why.to_owned()));
+    }
+
+    fn impaired(&self, why: &str) {
+        self.scene.change(|scene| {
+            scene.seen.alive += 1;
+            scene.seen.impaired.push(why.to_owned());
+        });
     }
 }
 

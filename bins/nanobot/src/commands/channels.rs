@@ -1,6 +1,7 @@
 //! `nanobot channels`: how channels are, trying one, and giving one its credentials.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Subcommand;
 use nanobot_config::Config;
@@ -12,6 +13,9 @@ use crate::failure::{FAILED, Failure, USAGE};
 use crate::output::{self, harmless};
 use crate::signals::Signals;
 use crate::{ask, serve};
+
+/// How long to wait for what a person does elsewhere.
+const LESSON: Duration = Duration::from_mins(15);
 
 /// What can be done with channels.
 #[derive(Debug, Subcommand)]
@@ -149,12 +153,46 @@ async fn set_up(config: &Config, name: &str, mut login: ChannelLogin, probe: boo
             }
         }
     }
+    learn(name, &mut login, probe).await?;
     let (file, backup) = login.save(config)?;
     output::line(&format!("Written to {}: channel {name} is on.", file.display()))?;
     if let Some(backup) = backup {
         output::line(&format!("The file as it was: {}", backup.display()))?;
     }
     output::line("A gateway that runs takes it up by itself; otherwise start one with `nanobot gateway`.")?;
+    Ok(())
+}
+
+/// Learns a key that only the platform knows from something that the person does now. Without it the
+/// channel says what is missing.
+async fn learn(name: &str, login: &mut ChannelLogin, probe: bool) -> Result<(), Failure> {
+    let Some(lesson) = login.lesson() else { return Ok(()) };
+    let missing = || {
+        let key = lesson.key();
+        output::note(&format!("channels.{name}.{key} is not set yet: log in again to learn it, or write it by hand."));
+    };
+    if !probe || !ask::is_person() {
+        missing();
+        return Ok(());
+    }
+    output::note(lesson.text());
+    tokio::select! {
+        learned = lesson.learn() => match learned {
+            Ok(value) => {
+                output::line(&format!("\nLearned: {} is {}", lesson.key(), harmless(&value)))?;
+                login.learned(&lesson, &value);
+            }
+            Err(why) => {
+                output::note(&format!("\n{}", harmless(&why)));
+                missing();
+            }
+        },
+        skipped = ask::line("Waiting for it; Enter goes on without.\n") => {
+            skipped?;
+            missing();
+        }
+        () = tokio::time::sleep(LESSON) => missing(),
+    }
     Ok(())
 }
 

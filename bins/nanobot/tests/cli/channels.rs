@@ -4,7 +4,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use nanobot_testkit::telegram::{Incoming, Person, TOKEN};
-use nanobot_testkit::{ModelServer, Reply, TelegramFake};
+use nanobot_testkit::{MailFake, ModelServer, Reply, TelegramFake, mail};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
@@ -195,6 +195,49 @@ async fn a_token_is_not_shown_while_it_is_typed() {
     });
     let text = screen.await.unwrap();
     assert!(!text.contains(TOKEN), "{text}");
+}
+
+#[tokio::test]
+async fn a_login_to_a_mailbox_learns_whose_reports_count() {
+    let fake = MailFake::start().await.unwrap();
+    let home = Home::new();
+    home.configure(&json!({"channels": {"email": {
+        "enabled": false, "consentGranted": true, "imapHost": "127.0.0.1", "imapPort": fake.imap_port(),
+        "imapUsername": mail::USER, "imapPassword": mail::PASSWORD, "imapUseSsl": false, "imapUseTls": false,
+        "smtpHost": "127.0.0.1", "smtpPort": fake.smtp_port(), "smtpUsername": mail::USER,
+        "smtpPassword": mail::PASSWORD, "smtpUseTls": false, "idleSeconds": 1, "requestTimeout": 10,
+    }}}));
+    let script = home.run_with_input(&["channels", "login", "email"], "\n".repeat(7).as_bytes()).await;
+    assert_eq!(script.code, 0, "{}", script.stderr);
+    assert_says(&script.stderr, &["channels.email.authservId is not set yet"]);
+    let doctor = home.run(&["doctor"]).await;
+    assert_says(&doctor.stdout, &["channels.email.authservId is not set, so no mail is believed"]);
+    let (sender, code) = tokio::sync::oneshot::channel();
+    let screen = tokio::task::spawn_blocking(move || {
+        let mut screen = Screen::open(&home, &["channels", "login", "email"]);
+        for key in ["imapHost", "imapUsername", "imapPassword", "smtpHost", "smtpUsername", "smtpPassword", "consent"] {
+            screen.wait_for(key);
+            screen.wait_for("> ");
+            screen.type_in("\n");
+        }
+        screen.wait_for("Enter goes on without");
+        let code = screen.text.split_whitespace().find(|word| word.starts_with("nanobot-")).unwrap().to_owned();
+        sender.send(code).unwrap();
+        screen.wait_for("channel email is on");
+        assert_eq!(screen.end(), Some(0), "{}", screen.text);
+        home
+    });
+    let code = code.await.unwrap();
+    let mail = |server: &str, subject: &str| {
+        let report = format!("Authentication-Results: {server}; dkim=pass header.d=home.test");
+        fake.push(format!("{report}\r\nFrom: me@home.test\r\nSubject: {subject}\r\n\r\nhi\r\n"))
+    };
+    // A stranger does not know the code.
+    let mails = [mail("mx.evil.test", "nanobot-000000000000"), mail("mx.bot.test", &code)];
+    let home = screen.await.unwrap();
+    let config: Value = serde_json::from_str(&home.read("config.json")).unwrap();
+    assert_eq!(config["channels"]["email"]["authservId"], "mx.bot.test");
+    assert!(mails.iter().all(|uid| !fake.has_flag(*uid, r"\Seen")), "the mailbox is only looked at");
 }
 
 #[tokio::test]

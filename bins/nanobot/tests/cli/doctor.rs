@@ -348,11 +348,11 @@ const FAULTS: [Planted; 32] = [
         remedy: "memory restore",
     },
     Planted {
-        name: "mail that is believed whoever vouches for it",
+        name: "mail that is never believed",
         plant: |home| set(home, &email(&json!({"authservId": ""}))),
         options: &[],
         id: "channels.senders",
-        severity: "warning",
+        severity: "fault",
         what: "channels.email.authservId is not set",
         remedy: "Authentication-Results",
     },

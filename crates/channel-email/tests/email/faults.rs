@@ -49,6 +49,33 @@ async fn a_mail_that_cannot_be_fetched_does_not_block_the_others() {
 }
 
 #[tokio::test]
+async fn a_mail_that_ends_the_program_each_time_is_passed_over_in_the_end() {
+    let fake = MailFake::start().await.unwrap();
+    let bad = fake.push(note(ANN, "1@friend.test", "never"));
+    let assistant = played();
+    // Each start knows only what is on disk.
+    for start in 1..=4 {
+        fake.fail_next("UID FETCH", MailFault::Stall);
+        let running = Running::of(channel(&fake, &json!({})), Arc::clone(&assistant));
+        fake.wait_for_command("UID FETCH", start).await.unwrap();
+        assert!(assistant.notes().all().contains_key("tries"), "it is noted before anything of it is here");
+        running.stop().await;
+        assert!(!fake.has_flag(bad, r"\Seen"), "start {start}");
+    }
+    fake.push(note(ANN, "2@friend.test", "after it"));
+    let running = Running::of(channel(&fake, &json!({})), Arc::clone(&assistant));
+    let message = assistant.message(1).await.unwrap();
+    assert!(message.content.ends_with("after it"), "{}", message.content);
+    running.stop().await;
+    assert!(fake.has_flag(bad, r"\Flagged") && fake.has_flag(bad, r"\Seen"));
+    assert!(assistant.seen().impaired.iter().any(|why| why.contains("flagged in the mailbox")));
+    assert!(
+        assistant.notes().all()["tries"].split_once(' ').unwrap().1.trim().is_empty(),
+        "what was read is forgotten"
+    );
+}
+
+#[tokio::test]
 async fn connections_that_break_lose_nothing() {
     let fake = MailFake::start().await.unwrap();
     let uid = fake.push(note(ANN, "1@friend.test", "hi"));

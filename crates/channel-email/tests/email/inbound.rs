@@ -153,7 +153,7 @@ async fn what_is_not_for_the_assistant_is_marked_and_nothing_else() {
     assert!(!fake.mails().iter().any(|mail| mail.uid == wanted));
     let flags =
         |uid| fake.mails().into_iter().find(|mail| mail.uid == uid).unwrap().flags.into_iter().collect::<Vec<_>>();
-    let expected = [vec![r"\Seen"], vec![r"\Seen"], vec![r"\Flagged", r"\Seen"], vec![r"\Seen"], vec![r"\Seen"]];
+    let expected = [vec![r"\Seen"], vec![], vec![r"\Flagged", r"\Seen"], vec![r"\Seen"], vec![r"\Seen"]];
     assert_eq!(skipped.map(flags), expected.map(|flags| flags.into_iter().map(str::to_owned).collect::<Vec<_>>()));
     assert_eq!(fake.sent(), []);
     assert_eq!(seen.asked.iter().filter(|(sender, ..)| sender.as_str() == MALLORY).count(), 1);
@@ -161,6 +161,52 @@ async fn what_is_not_for_the_assistant_is_marked_and_nothing_else() {
     let fetched = fake.commands().iter().filter(|command| *command == "UID FETCH").count();
     assert_eq!(fetched, skipped.len() + 2);
     assert_eq!(fake.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_mail_without_proof_stays_unread_and_that_is_said_once() {
+    let fake = MailFake::start().await.unwrap();
+    let good = note(ANN, "1@friend.test", "hi");
+    let forged = [good.replace("dkim=pass", "dkim=fail"), good.replace("mx.bot.test;", "mx.other.test;")];
+    let forged = forged.map(|mail| fake.push(mail));
+    let assistant = played();
+    let channel = channel(&fake, &json!({"idleSeconds": 1}));
+    let running = Running::of(Arc::clone(&channel), Arc::clone(&assistant));
+    let seen = assistant.wait_until("both to be refused", |seen| seen.impaired.len() > 2).await.unwrap();
+    let why = "mail is refused and stays unread, because its sender is not proven (no valid DKIM signature of its \
+               domain): `nanobot channels login` and docs/channels/email.md say what the mail server has to report";
+    assert!(seen.impaired.iter().all(|said| said == why), "{seen:?}");
+    assert_eq!(seen.arrived, []);
+    fake.push(good);
+    assistant.message(1).await.unwrap();
+    let impaired = assistant.seen().impaired.len();
+    let alive = assistant.seen().alive;
+    let seen = assistant.wait_until("the next look", |seen| seen.alive > alive + 2).await.unwrap();
+    assert_eq!(seen.impaired.len(), impaired, "a mail that is proven ends it");
+    running.stop().await;
+    for uid in forged {
+        assert!(!fake.has_flag(uid, r"\Seen") && !fake.has_flag(uid, r"\Flagged"));
+    }
+    // What was refused is taken once the configuration says whom to trust.
+    let trusting = crate::support::channel(&fake, &json!({"authservId": "mx.other.test"}));
+    let running = Running::of(trusting, Arc::clone(&assistant));
+    assistant.message(2).await.unwrap();
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn without_a_name_to_trust_the_channel_says_what_is_missing_and_believes_nobody() {
+    let fake = MailFake::start().await.unwrap();
+    let uid = fake.push(note(ANN, "1@friend.test", "hi"));
+    for missing in [Value::Null, json!(""), json!(" ")] {
+        let running = Running::at(&fake, &json!({"authservId": missing, "idleSeconds": 1}));
+        let seen = running.assistant.wait_until("a look", |seen| seen.impaired.len() > 2).await.unwrap();
+        running.stop().await;
+        assert!(seen.impaired.iter().all(|said| said.starts_with("authservId is not set")), "{seen:?}");
+        assert_eq!(seen.impaired.len(), seen.alive, "every sign of life says so");
+        assert_eq!((seen.arrived, fake.has_flag(uid, r"\Seen")), (Vec::new(), false));
+    }
+    assert_eq!(fake.sent(), []);
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ fn channel(own: &Value, shared: Option<String>) -> Arc<dyn Channel> {
         "imapHost": "imap.invalid", "imapPort": 143, "imapUsername": USER, "imapPassword": PASSWORD,
         "imapUseSsl": false, "imapUseTls": false,
         "smtpHost": "smtp.invalid", "smtpPort": 25, "smtpUsername": USER, "smtpPassword": PASSWORD,
-        "smtpUseTls": false, "fromAddress": "bot@bot.test",
+        "smtpUseTls": false, "fromAddress": "bot@bot.test", "authservId": "mx.bot.test",
     });
     let config = RawConfig { proxy: shared, ..RawConfig::new(section) };
     EmailFactory.create(ChannelName::from("email"), &config).unwrap()

@@ -40,7 +40,7 @@ fn made(fake: &MailFake, keys: &Value, notes: Option<Arc<dyn Notes>>) -> Arc<dyn
         "imapHost": "127.0.0.1", "imapPort": fake.imap_port(), "imapUsername": USER, "imapPassword": PASSWORD,
         "imapUseSsl": false, "imapUseTls": false,
         "smtpHost": "127.0.0.1", "smtpPort": fake.smtp_port(), "smtpUsername": USER, "smtpPassword": PASSWORD,
-        "smtpUseTls": false, "fromAddress": "Nano <bot@bot.test>",
+        "smtpUseTls": false, "fromAddress": "Nano <bot@bot.test>", "authservId": "mx.bot.test",
     });
     section.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
     let config = RawConfig { notes, ..RawConfig::new(section) };

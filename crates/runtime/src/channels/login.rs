@@ -5,15 +5,51 @@
 //! and does not run looks broken. A gateway that runs takes it up by itself.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use nanobot_channel::{ChannelError, Credential};
+use nanobot_channel::{Channel, ChannelError, Credential, Task};
 use nanobot_config::{Config, Saved};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::status::ask;
 use super::{Wanted, wanted};
 use crate::error::chain;
 use crate::{RuntimeError, platforms};
+
+/// How long the random part of a code is.
+const CODE_LENGTH: usize = 12;
+
+/// A key that is learned from something that a person does.
+#[derive(Debug)]
+pub struct PendingLesson {
+    channel: Arc<dyn Channel>,
+    code: String,
+    task: Task,
+}
+
+impl PendingLesson {
+    /// The key of the section.
+    #[must_use]
+    pub fn key(&self) -> &'static str {
+        self.task.key
+    }
+
+    /// What to do.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.task.text
+    }
+
+    /// Waits until it was done, for as long as the caller does.
+    ///
+    /// # Errors
+    /// Why the key cannot be learned.
+    pub async fn learn(&self) -> Result<String, String> {
+        let Some(lesson) = self.channel.lesson() else { return Err("there is nothing to learn".to_owned()) };
+        lesson.learn(&self.code).await.map_err(|error| error.to_string())
+    }
+}
 
 /// A channel that is being given its credentials.
 #[derive(Debug)]
@@ -81,12 +117,34 @@ impl ChannelLogin {
     /// # Errors
     /// Why it cannot be used so.
     pub async fn probe(&self) -> Result<Option<String>, String> {
+        ask(self.trial()?).await.map_err(|error: ChannelError| error.to_string())
+    }
+
+    /// Makes the channel as it would be.
+    fn trial(&self) -> Result<Arc<dyn Channel>, String> {
         let mut trial = self.wanted.clone();
         if let Some(section) = trial.raw.section.as_object_mut() {
             section.insert("enabled".to_owned(), Value::from(true));
         }
-        let channel = trial.channel().map_err(|error| chain(&error))?;
-        ask(channel).await.map_err(|error: ChannelError| error.to_string())
+        trial.channel().map_err(|error| chain(&error))
+    }
+
+    /// Returns what a person has to do so that a key can be learned which nobody can be asked for.
+    #[must_use]
+    pub fn lesson(&self) -> Option<PendingLesson> {
+        let channel = self.trial().ok()?;
+        let code =
+            format!("nanobot-{}", Uuid::new_v4().simple().to_string().chars().take(CODE_LENGTH).collect::<String>());
+        let task = channel.lesson()?.task(&code)?;
+        Some(PendingLesson { channel, code, task })
+    }
+
+    /// Notes down what was learned.
+    pub fn learned(&mut self, lesson: &PendingLesson, value: &str) {
+        if let Some(section) = self.wanted.raw.section.as_object_mut() {
+            section.insert(lesson.task.key.to_owned(), Value::from(value));
+            self.given.push(lesson.task.key);
+        }
     }
 
     /// Writes the credentials into the configuration and switches the channel on. Every other key

@@ -28,7 +28,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 
 pub(crate) use following::Following;
-pub use login::ChannelLogin;
+pub use login::{ChannelLogin, PendingLesson};
 pub use notices::LifecycleNotices;
 pub(crate) use notices::Notices;
 pub(crate) use status::reports;

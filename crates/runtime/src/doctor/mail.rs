@@ -5,9 +5,6 @@ use nanobot_channels::DeliverySettings;
 
 use super::Chart;
 
-/// Servers for incoming mail whose reports about senders name nobody, so that nobody can be named.
-const NAMELESS: [&str; 2] = ["outlook.office365.com", "imap-mail.outlook.com"];
-
 /// Looks at a section that can be used; `key` is its own.
 pub(super) fn examine(chart: &mut Chart, key: &str, config: &EmailConfig, delivery: &DeliverySettings) {
     senders(chart, key, config);
@@ -15,20 +12,21 @@ pub(super) fn examine(chart: &mut Chart, key: &str, config: &EmailConfig, delive
 }
 
 fn senders(chart: &mut Chart, key: &str, config: &EmailConfig) {
-    if !config.verify_dkim && !config.verify_spf {
+    if !config.verifies() {
         return chart.warn(
             "channels.senders",
             format!("{key}.verifyDkim and verifySpf are false: whoever knows an address that may write can use it"),
             format!("Set {key}.verifyDkim and {key}.verifySpf to true, unless the server lets nothing forged in."),
         );
     }
-    let is_nameless = NAMELESS.contains(&config.imap_host.trim().to_lowercase().as_str());
-    if config.authserv_id.is_none() && !is_nameless {
-        let what = "is not set: what the uppermost report in a mail says of its sender is believed, also where a \
-                    stranger wrote it";
-        let remedy = "Open the source of a mail that arrived in the mailbox and find the uppermost header \
-                      Authentication-Results. Its first word, such as mx.google.com, belongs into";
-        chart.warn("channels.senders", format!("{key}.authservId {what}"), format!("{remedy} {key}.authservId."));
+    if config.lacks_reporter() {
+        let what = "is not set, so no mail is believed and all of it stays unread";
+        let remedy = format!(
+            "`nanobot channels login` learns it from a mail that you send to the assistant. Or open the source of a \
+             mail that arrived there: the first word of the uppermost header Authentication-Results, such as \
+             mx.google.com, belongs into {key}.authservId."
+        );
+        chart.fault("channels.senders", format!("{key}.authservId {what}"), remedy);
     }
 }
 

@@ -138,6 +138,7 @@ impl Intake for Open {
 impl Progress for Open {
     fn alive(&self) {}
     fn degraded(&self, _why: &str) {}
+    fn impaired(&self, _why: &str) {}
 }
 
 #[async_trait]

@@ -114,7 +114,7 @@ impl World {
                     "imapPassword": mail::PASSWORD, "imapUseSsl": false, "imapUseTls": false,
                     "smtpHost": "127.0.0.1", "smtpPort": self.mail.smtp_port(), "smtpUsername": mail::USER,
                     "smtpPassword": mail::PASSWORD, "smtpUseTls": false, "fromAddress": "Nano <bot@bot.test>",
-                    "pollIntervalSeconds": 5, "requestTimeout": 10,
+                    "pollIntervalSeconds": 5, "requestTimeout": 10, "authservId": "mx.bot.test",
                 },
             },
         }));

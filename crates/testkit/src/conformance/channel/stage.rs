@@ -154,6 +154,11 @@ impl Progress for Played {
     fn degraded(&self, why: &str) {
         self.stage.change(|stage| stage.degraded.push(why.to_owned()));
     }
+
+    /// The channel receives, and the suite asks for nothing that it may be impaired by.
+    fn impaired(&self, _why: &str) {
+        self.alive();
+    }
 }
 
 #[async_trait]

@@ -1,0 +1,73 @@
+//! Learns `authservId` from a mail that the owner of the mailbox sends to it.
+//!
+//! Decision: only a mail counts whose subject has the code that was shown a moment ago, so that no
+//! stranger can teach a name; and only one that the uppermost report proves, so that the name belongs
+//! to a server that checks senders. The mailbox is only looked at.
+
+use std::collections::BTreeSet;
+
+use chrono::{Days, Utc};
+use nanobot_channel::{ChannelError, Lesson, Task, async_trait};
+use nanobot_channel_kit::wrong;
+
+use crate::EmailChannel;
+use crate::envelope;
+use crate::error::MailError;
+use crate::mailbox::Mailbox;
+
+/// The key that is learned.
+const KEY: &str = "authservId";
+/// How many of the mails that are there already are looked at, the newest.
+const LOOKED_AT: usize = 20;
+
+#[async_trait]
+impl Lesson for EmailChannel {
+    fn task(&self, code: &str) -> Option<Task> {
+        let config = self.config();
+        let address = config.sender().ok()?.email;
+        config.lacks_reporter().then(|| Task {
+            key: KEY,
+            text: format!(
+                "The mail server has to be known whose reports about senders count ({KEY}); until then no mail is \
+                 believed. Send a mail with the subject {code} to {address} now, from an address of yours at \
+                 another provider."
+            ),
+        })
+    }
+
+    async fn learn(&self, code: &str) -> Result<String, ChannelError> {
+        let taught = self.taught(code).await?;
+        taught.ok_or_else(|| {
+            let message = "cannot be learned: the mail arrived, but the uppermost header Authentication-Results in it \
+                           is missing or proves nothing about its sender. Does the server check senders (SPF, DKIM)?";
+            wrong(KEY, message)
+        })
+    }
+}
+
+impl EmailChannel {
+    /// Waits for the mail with the code. `None` when it proves nothing.
+    async fn taught(&self, code: &str) -> Result<Option<String>, MailError> {
+        let mut mailbox = Mailbox::open(&self.servers, true).await?;
+        let since = Utc::now().date_naive();
+        let since = since.checked_sub_days(Days::new(1)).unwrap_or(since);
+        let mut known = BTreeSet::new();
+        loop {
+            let waiting = mailbox.waiting(since).await?;
+            for mail in waiting.iter().rev().take(LOOKED_AT) {
+                if !known.insert(*mail) {
+                    continue;
+                }
+                let Some((header, _)) = mailbox.header(*mail, || {}).await? else { continue };
+                let code = code.to_owned();
+                let read = tokio::task::spawn_blocking(move || envelope::lesson(&header, &code)).await;
+                if let Ok(Some(taught)) = read {
+                    return Ok(taught);
+                }
+            }
+            if !mailbox.has_news() {
+                mailbox = mailbox.wait(|| {}).await?;
+            }
+        }
+    }
+}
