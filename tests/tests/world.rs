@@ -115,7 +115,7 @@ impl World {
         let config = ToolsConfig::default();
         let policy = Arc::new(PathPolicy::new(config.path_rules(self.workspace())));
         let guard = Arc::new(config.url_guard().unwrap());
-        let http = Arc::new(nanobot_tools::HttpClients::new(&config.web, guard));
+        let http = Arc::new(nanobot_tools::HttpClients::new(&config.web, guard, Arc::new(nanobot_testkit::InProcess)));
         let message: Arc<dyn Tool> = Arc::new(Typed::new(MessageTool::new(Arc::new(Nowhere), Arc::clone(&policy))));
         let registry = Registry::new();
         for tool in builtin(&config, &policy, &http, Arc::new(DirectRunner)).unwrap().into_iter().chain([message]) {

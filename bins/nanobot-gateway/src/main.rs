@@ -47,6 +47,9 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
+    if let Some(code) = nanobot_runtime::enter() {
+        return code;
+    }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {

@@ -22,6 +22,9 @@ use failure::{Failure, USAGE};
 use nanobot_runtime::LoadOptions;
 
 fn main() -> ExitCode {
+    if let Some(code) = nanobot_runtime::enter() {
+        return code;
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

@@ -9,6 +9,7 @@ use nanobot_agent_core::{
 use nanobot_bus::EventFeed;
 use nanobot_config::Config;
 use nanobot_context::{ContextBuilder, ContextSettings, PromptStore, Purpose, sync_templates};
+use nanobot_extract::HelperProcess;
 use nanobot_guard::PathPolicy;
 use nanobot_heartbeat::HeartbeatSettings;
 use nanobot_memory::MarkdownStore;
@@ -151,7 +152,8 @@ impl Tools {
     pub(crate) fn of(config: &Config, workspace: &Path, secrets: &Secrets) -> Result<Self, RuntimeError> {
         let tools: ToolsConfig = config.section("tools")?;
         let policy = Arc::new(PathPolicy::new(path_rules(config, &tools, workspace)?));
-        let http = Arc::new(HttpClients::new(&tools.web, Arc::new(tools.url_guard()?)));
+        let reader = Arc::new(HelperProcess::of_this_program());
+        let http = Arc::new(HttpClients::new(&tools.web, Arc::new(tools.url_guard()?), reader));
         let tools = builtin(&tools, &policy, &http, Arc::new(DirectRunner))?;
         let mut lookups = recollection::tools(config)?;
         lookups.extend(Scheduling::of(config)?.tool());

@@ -75,6 +75,7 @@ pub use nanobot_channels::{
 };
 pub use nanobot_control::{About, ChannelState, CutError, Cuts, TerminalEvent};
 pub use nanobot_cron as jobs;
+pub use nanobot_extract::enter;
 pub use nanobot_memory as memory;
 pub use nanobot_redact::Secrets;
 pub use nanobot_session as session;

@@ -5,6 +5,7 @@
 //! nothing here asserts, and nothing outside tests depends on it.
 
 mod error;
+mod extract;
 mod json;
 mod notes;
 mod port;
@@ -37,6 +38,7 @@ pub use channel::RecordingChannel;
 pub use discord::DiscordFake;
 pub use disk::{Fault, FaultyDisk, MemoryDisk};
 pub use error::TestkitError;
+pub use extract::InProcess;
 pub use mail::MailFake;
 pub use model_server::ModelServer;
 pub use notes::NoteBook;

@@ -2,7 +2,6 @@
 
 mod client;
 mod decode;
-mod extract;
 mod fetch;
 mod jina;
 mod search;

@@ -1,10 +1,12 @@
 //! An assistant inside another program: no bus, no configuration file, no channel.
 #![expect(clippy::print_stdout, reason = "the reply goes to the terminal")]
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use nanobot_agent_core::{Agent, AgentParts, AgentSettings, DirectRequest};
 use nanobot_bus::EventFeed;
 use nanobot_context::{ContextBuilder, ContextSettings};
+use nanobot_extract::HelperProcess;
 use nanobot_guard::PathPolicy;
 use nanobot_memory::MarkdownStore;
 use nanobot_provider::{Candidate, Generation, ProviderRouter, RetryPolicy};
@@ -13,11 +15,20 @@ use nanobot_session::InMemoryStore;
 use nanobot_tool::Registry;
 use nanobot_tools::{DirectRunner, HttpClients, ToolsConfig, builtin};
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> anyhow::Result<()> {
+fn main() -> anyhow::Result<ExitCode> {
+    // Web pages are read by this program once more, as its own helper.
+    if let Some(code) = nanobot_extract::enter() {
+        return Ok(code);
+    }
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(run())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn run() -> anyhow::Result<()> {
     let workspace = std::env::current_dir()?;
     let (config, registry) = (ToolsConfig::default(), Registry::new());
-    let http = Arc::new(HttpClients::new(&config.web, Arc::new(config.url_guard()?)));
+    let reader = Arc::new(HelperProcess::of_this_program());
+    let http = Arc::new(HttpClients::new(&config.web, Arc::new(config.url_guard()?), reader));
     let paths = Arc::new(PathPolicy::new(config.path_rules(&workspace)));
     for tool in builtin(&config, &paths, &http, Arc::new(DirectRunner))? {
         registry.register(tool)?;

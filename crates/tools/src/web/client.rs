@@ -14,6 +14,7 @@ use std::{
     time::Duration,
 };
 
+use nanobot_extract::Extract;
 use nanobot_guard::UrlGuard;
 use reqwest::{
     Client, ClientBuilder, Proxy,
@@ -30,10 +31,12 @@ const CONNECT: Duration = Duration::from_secs(10);
 const MAX_REDIRECTS: usize = 5;
 const PROXY_SCHEMES: [&str; 4] = ["http", "https", "socks5", "socks5h"];
 
-/// Makes and keeps the clients of the web tools, and the guard that they ask. Share one.
+/// Makes and keeps the clients of the web tools, the guard that they ask, and the reader of what they
+/// download. Share one.
 #[derive(Debug)]
 pub struct HttpClients {
     guard: Arc<UrlGuard>,
+    extractor: Arc<dyn Extract>,
     /// Empty for none; `None` leaves it to the environment.
     proxy: Option<String>,
     user_agent: String,
@@ -44,10 +47,11 @@ pub struct HttpClients {
 impl HttpClients {
     /// Clients by `config`; nothing is built or opened yet.
     #[must_use]
-    pub fn new(config: &WebConfig, guard: Arc<UrlGuard>) -> Self {
+    pub fn new(config: &WebConfig, guard: Arc<UrlGuard>, extractor: Arc<dyn Extract>) -> Self {
         let user_agent = config.user_agent.clone().filter(|text| !text.trim().is_empty());
         Self {
             guard,
+            extractor,
             proxy: config.proxy.as_deref().map(|proxy| proxy.trim().to_owned()),
             user_agent: user_agent.unwrap_or_else(|| DESKTOP.to_owned()),
             guarded: OnceLock::new(),
@@ -59,6 +63,11 @@ impl HttpClients {
     #[must_use]
     pub const fn guard(&self) -> &Arc<UrlGuard> {
         &self.guard
+    }
+
+    /// Reads what was downloaded.
+    pub(super) const fn extractor(&self) -> &Arc<dyn Extract> {
+        &self.extractor
     }
 
     /// The client for addresses that a model names and the guard has checked.
@@ -153,7 +162,7 @@ impl Resolve for GuardedNames {
 
 #[cfg(test)]
 mod tests {
-    use nanobot_testkit::check_ways;
+    use nanobot_testkit::{InProcess, check_ways};
 
     use super::*;
 
@@ -162,7 +171,7 @@ mod tests {
         let test = "web::client::tests::only_without_a_word_about_it_the_proxy_of_the_environment_is_asked";
         check_ways(test, "http", |own, server| {
             let config = WebConfig { proxy: own.map(str::to_owned), ..WebConfig::default() };
-            let clients = HttpClients::new(&config, Arc::new(UrlGuard::default()));
+            let clients = HttpClients::new(&config, Arc::new(UrlGuard::default()), Arc::new(InProcess));
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             for client in [clients.plain().unwrap(), clients.guarded().unwrap()] {
                 runtime.block_on(client.get(server).send()).unwrap_err();

@@ -5,6 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use nanobot_extract::{ExtractError, PageRequest, TextMode};
 use nanobot_guard::CheckedUrl;
 use nanobot_tool::ToolContext;
 use nanobot_types::{Effect, ToolResult};
@@ -12,17 +13,8 @@ use reqwest::{Response, header::LOCATION};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{
-    client::HttpClients,
-    decode::Body,
-    extract::{Extracted, Mode, extract},
-    jina,
-};
-use crate::{
-    config::FetchConfig,
-    operation::{Operation, blocking},
-    text::clipped,
-};
+use super::{client::HttpClients, decode::Body, jina};
+use crate::{config::FetchConfig, operation::Operation, text::clipped};
 
 /// For all hops and the body together.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -41,7 +33,7 @@ pub(crate) struct WebFetch {
 pub(crate) struct Arguments {
     url: String,
     #[serde(default)]
-    extract_mode: Mode,
+    extract_mode: TextMode,
     max_chars: Option<usize>,
 }
 
@@ -56,6 +48,14 @@ struct Fetched {
     length: usize,
     untrusted: bool,
     text: String,
+}
+
+/// The content of a page.
+struct Extracted {
+    text: String,
+    extractor: &'static str,
+    /// `true` if there was more.
+    cut: bool,
 }
 
 #[derive(Serialize)]
@@ -75,9 +75,9 @@ impl WebFetch {
             let base = &self.config.jina_reader_base;
             let page = jina::read(self.http.plain()?, base, target.url().as_str()).await;
             if let Some(page) = page {
-                let extracted = Extracted { text: page.text(), extractor: "jina" };
+                let extracted = Extracted { text: page.text(), extractor: "jina", cut: false };
                 let place = page.url.unwrap_or_else(|| target.url().to_string());
-                return Ok(fetched(arguments, place, 200, extracted, false));
+                return Ok(fetched(arguments, place, 200, extracted));
             }
         }
         let download = async {
@@ -92,11 +92,24 @@ impl WebFetch {
             return Err(format!("the page took longer than {} seconds", TIMEOUT.as_secs()));
         };
         let (body, status, target) = downloaded?;
-        let (place, mode) = (target.url().to_string(), arguments.extract_mode);
-        let cut = body.cut;
-        let url = place.clone();
-        let extracted = blocking(move || extract(&body.text(), &body.kind, &url, mode)).await?;
-        Ok(fetched(arguments, place, status.as_u16(), extracted, cut))
+        let place = target.url().to_string();
+        let extracted = self.extract(body, &place, arguments.extract_mode).await?;
+        Ok(fetched(arguments, place, status.as_u16(), extracted))
+    }
+
+    /// Has a body read in the helper process.
+    async fn extract(&self, body: Body, url: &str, mode: TextMode) -> Result<Extracted, String> {
+        let Body { content_type, bytes, cut } = body;
+        let request = PageRequest { url: url.to_owned(), content_type, mode, body: bytes };
+        let page = self.http.extractor().page(request).await;
+        let page = page.map_err(|error| match error {
+            ExtractError::Unreadable(reason) => reason,
+            error => {
+                tracing::warn!(%error, "a web page could not be read");
+                format!("the page could not be read: {error}")
+            }
+        })?;
+        Ok(Extracted { text: page.text, extractor: page.extractor.as_str(), cut: cut || page.cut })
     }
 
     /// Asks `target`, and wherever it points to, until there is an answer.
@@ -125,8 +138,7 @@ fn fetched(
     arguments: &Arguments,
     final_url: String,
     status: u16,
-    Extracted { text, extractor }: Extracted,
-    cut: bool,
+    Extracted { text, extractor, cut }: Extracted,
 ) -> Fetched {
     let limit = arguments.max_chars.unwrap_or(DEFAULT_CHARACTERS).max(MIN_CHARACTERS);
     let (shown, longer) = clipped(&text, limit);

@@ -4,13 +4,14 @@ mod providers;
 
 use std::{sync::Arc, time::Duration};
 
+use nanobot_extract::plain;
 use nanobot_tool::ToolContext;
 use nanobot_types::{Effect, ToolResult};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use super::{client::HttpClients, extract::plain};
+use super::client::HttpClients;
 use crate::{
     config::SearchConfig,
     operation::{Operation, answer},

@@ -158,6 +158,7 @@ async fn patterns_of_the_operator_hold_for_every_stage() {
     let http = std::sync::Arc::new(nanobot_tools::HttpClients::new(
         &fixture.config.web,
         std::sync::Arc::new(nanobot_guard::UrlGuard::default()),
+        std::sync::Arc::new(nanobot_testkit::InProcess),
     ));
     let runner = std::sync::Arc::new(nanobot_tools::DirectRunner);
     let broken = nanobot_tools::builtin(&fixture.config, &policy, &http, runner);

@@ -109,7 +109,8 @@ impl nanobot_tools::CommandRunner for Refusing {
 async fn verdict(fixture: &Fixture, command: &str) -> String {
     let policy = std::sync::Arc::new(nanobot_guard::PathPolicy::new(fixture.rules()));
     let guard = std::sync::Arc::new(fixture.config.url_guard().unwrap());
-    let http = std::sync::Arc::new(nanobot_tools::HttpClients::new(&fixture.config.web, guard));
+    let reader = std::sync::Arc::new(nanobot_testkit::InProcess);
+    let http = std::sync::Arc::new(nanobot_tools::HttpClients::new(&fixture.config.web, guard, reader));
     let runner = std::sync::Arc::new(Refusing);
     let tools = nanobot_tools::builtin(&fixture.config, &policy, &http, runner).unwrap();
     let exec = tools.iter().find(|tool| tool.spec().name.as_str() == "exec").unwrap();

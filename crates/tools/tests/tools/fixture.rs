@@ -72,7 +72,7 @@ impl Fixture {
     pub(crate) fn registry(&self) -> Registry {
         let policy = Arc::new(PathPolicy::new(self.rules()));
         let guard = Arc::new(self.config.url_guard().unwrap());
-        let http = Arc::new(HttpClients::new(&self.config.web, guard));
+        let http = Arc::new(HttpClients::new(&self.config.web, guard, Arc::new(nanobot_testkit::InProcess)));
         let registry = Registry::new();
         for tool in builtin(&self.config, &policy, &http, Arc::new(DirectRunner)).unwrap() {
             registry.register(tool).unwrap();

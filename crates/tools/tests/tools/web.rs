@@ -16,6 +16,7 @@ use axum::{
     routing::{any, get},
 };
 use nanobot_guard::{PathPolicy, Resolver, UrlGuard};
+use nanobot_testkit::InProcess;
 use nanobot_tool::{Registry, ToolContext};
 use nanobot_tools::{DirectRunner, HttpClients, ToolsConfig, builtin};
 use nanobot_types::ToolCall;
@@ -69,7 +70,7 @@ fn local() -> ToolsConfig {
 
 fn registry(config: &ToolsConfig, guard: UrlGuard) -> Registry {
     let policy = Arc::new(PathPolicy::new(Fixture::new().rules()));
-    let http = Arc::new(HttpClients::new(&config.web, Arc::new(guard)));
+    let http = Arc::new(HttpClients::new(&config.web, Arc::new(guard), Arc::new(InProcess)));
     let registry = Registry::new();
     for tool in builtin(config, &policy, &http, Arc::new(DirectRunner)).unwrap() {
         registry.register(tool).unwrap();

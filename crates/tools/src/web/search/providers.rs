@@ -95,7 +95,9 @@ impl WebSearch {
     async fn duckduckgo(&self, query: &str) -> Result<Vec<Hit>, String> {
         let permit = self.one_at_a_time.acquire().await.map_err(|error| error.to_string())?;
         let request = self.http.plain()?.get(&self.config.endpoints.duckduckgo).query(&[("q", query)]);
-        let page = send("DuckDuckGo", request).await?.text();
+        let body = send("DuckDuckGo", request).await?;
+        // It is one page of one site, which is written in UTF-8.
+        let page = String::from_utf8_lossy(&body.bytes);
         drop(permit);
         let found = duckduckgo_hits(&page);
         if found.is_empty() && page.contains("anomaly-modal") {

@@ -1,0 +1,299 @@
+//! Requests and answers, and how they become parts of a frame.
+//!
+//! Decision: facts travel as JSON in the first part, documents and files as bytes in the others.
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::ExtractError;
+
+/// A document to be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// A web page, or any other body that a web server sent.
+    Page(PageRequest),
+    /// The header of a mail, as the server sent it.
+    MailHeader(Vec<u8>),
+    /// A mail, or its beginning.
+    Mail(Vec<u8>),
+}
+
+/// A body that a web server sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageRequest {
+    /// Address of the page, which relative links refer to.
+    pub url: String,
+    /// Value of the header `Content-Type`; empty if there was none.
+    pub content_type: String,
+    /// Form of the text.
+    pub mode: TextMode,
+    /// The bytes, decompressed.
+    #[serde(skip)]
+    pub body: Vec<u8>,
+}
+
+/// Form of the text of a page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TextMode {
+    /// Headings, lists and links in Markdown.
+    #[default]
+    Markdown,
+    /// Text alone.
+    Text,
+}
+
+/// An answer, of the kind of its request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Of a page.
+    Page(PageText),
+    /// Of the header of a mail.
+    MailHeader(MailHeader),
+    /// Of a mail.
+    Mail(MailText),
+}
+
+/// The content of a page.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageText {
+    /// The text; see `extractor`.
+    #[serde(skip)]
+    pub text: String,
+    /// How it was found.
+    pub extractor: Extractor,
+    /// `true` if there was more text than an answer takes.
+    pub cut: bool,
+}
+
+/// How the text of a page was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Extractor {
+    /// A JSON document, indented.
+    Json,
+    /// The main content of a page.
+    Readability,
+    /// The body as it is, or without its tags.
+    Raw,
+}
+
+impl Extractor {
+    /// The name that `web_fetch` shows.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Readability => "readability",
+            Self::Raw => "raw",
+        }
+    }
+}
+
+/// Facts of the header of a mail.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MailHeader {
+    /// Mailboxes in `From`, at most two; empty if there are none, or a group.
+    pub from: Vec<Mailbox>,
+    /// `Subject`, decoded.
+    pub subject: Option<String>,
+    /// `Message-ID` without brackets.
+    pub message_id: Option<String>,
+    /// Ids in `In-Reply-To` without brackets; the first ones only.
+    pub in_reply_to: Vec<String>,
+    /// Ids in `References` without brackets, oldest first; of many the first and the last ones.
+    pub references: Vec<String>,
+    /// Names and values of all fields as they were written, the uppermost first.
+    pub fields: Vec<(String, String)>,
+}
+
+impl MailHeader {
+    /// Values of a field as they were written, the uppermost first.
+    pub fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.fields.iter().filter(move |(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+    }
+}
+
+/// One entry of an address list.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mailbox {
+    /// Display name, decoded.
+    pub name: Option<String>,
+    /// The address as it was written.
+    pub address: Option<String>,
+}
+
+/// The text of a mail and its files.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MailText {
+    /// Lines end with `\n`; empty when there is no text.
+    #[serde(skip)]
+    pub text: String,
+    /// The files, at most [`MailText::MAX_FILES`].
+    pub files: Vec<MailFile>,
+}
+
+impl MailText {
+    /// The most files of a mail that an answer names.
+    pub const MAX_FILES: usize = 1000;
+}
+
+/// A file in a mail.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MailFile {
+    /// The name that the sender gave it.
+    pub name: String,
+    /// The type that the mail names, in lower case.
+    pub mime: Option<String>,
+    /// The content, decoded.
+    #[serde(skip)]
+    pub bytes: Vec<u8>,
+}
+
+/// A frame before it is written: facts, then documents.
+pub(crate) type Parts = Vec<Vec<u8>>;
+
+#[derive(Serialize, Deserialize)]
+enum RequestFacts {
+    Page(PageRequest),
+    MailHeader,
+    Mail,
+}
+
+#[derive(Serialize, Deserialize)]
+enum AnswerFacts {
+    Page(PageText),
+    MailHeader(MailHeader),
+    Mail(MailText),
+    Unreadable(String),
+    Broken,
+}
+
+impl Request {
+    /// Size of the document in bytes.
+    #[must_use]
+    pub const fn size(&self) -> usize {
+        match self {
+            Self::Page(page) => page.body.len(),
+            Self::MailHeader(bytes) | Self::Mail(bytes) => bytes.len(),
+        }
+    }
+
+    pub(crate) fn into_parts(self) -> Result<Parts, ExtractError> {
+        let (facts, document) = match self {
+            Self::Page(mut page) => {
+                let body = std::mem::take(&mut page.body);
+                (RequestFacts::Page(page), body)
+            }
+            Self::MailHeader(bytes) => (RequestFacts::MailHeader, bytes),
+            Self::Mail(bytes) => (RequestFacts::Mail, bytes),
+        };
+        Ok(vec![written(&facts)?, document])
+    }
+
+    pub(crate) fn from_parts(parts: Parts) -> Result<Self, ExtractError> {
+        let (facts, mut documents) = taken_apart(parts)?;
+        let document = documents.next().ok_or(ExtractError::Garbled)?;
+        Ok(match facts {
+            RequestFacts::Page(page) => Self::Page(PageRequest { body: document, ..page }),
+            RequestFacts::MailHeader => Self::MailHeader(document),
+            RequestFacts::Mail => Self::Mail(document),
+        })
+    }
+}
+
+/// Writes down what the helper found.
+pub(crate) fn answer_parts(answer: Result<Answer, ExtractError>) -> Result<Parts, ExtractError> {
+    let mut documents = Vec::new();
+    let facts = match answer {
+        Ok(Answer::Page(mut page)) => {
+            documents.push(std::mem::take(&mut page.text).into_bytes());
+            AnswerFacts::Page(page)
+        }
+        Ok(Answer::MailHeader(header)) => AnswerFacts::MailHeader(header),
+        Ok(Answer::Mail(mut mail)) => {
+            documents.push(std::mem::take(&mut mail.text).into_bytes());
+            documents.extend(mail.files.iter_mut().map(|file| std::mem::take(&mut file.bytes)));
+            AnswerFacts::Mail(mail)
+        }
+        Err(ExtractError::Unreadable(reason)) => AnswerFacts::Unreadable(reason),
+        Err(_) => AnswerFacts::Broken,
+    };
+    let mut parts = vec![written(&facts)?];
+    parts.append(&mut documents);
+    Ok(parts)
+}
+
+/// Reads what the helper wrote down.
+pub(crate) fn answer_of(parts: Parts) -> Result<Answer, ExtractError> {
+    let (facts, mut documents) = taken_apart(parts)?;
+    let mut document = || documents.next().ok_or(ExtractError::Garbled);
+    let text = |bytes| String::from_utf8(bytes).map_err(|_not_text| ExtractError::Garbled);
+    let answer = match facts {
+        AnswerFacts::Page(page) => Answer::Page(PageText { text: text(document()?)?, ..page }),
+        AnswerFacts::MailHeader(header) => Answer::MailHeader(header),
+        AnswerFacts::Mail(mut mail) => {
+            mail.text = text(document()?)?;
+            for file in &mut mail.files {
+                file.bytes = document()?;
+            }
+            Answer::Mail(mail)
+        }
+        AnswerFacts::Unreadable(reason) => return Err(ExtractError::Unreadable(reason)),
+        AnswerFacts::Broken => return Err(ExtractError::Broken),
+    };
+    if documents.next().is_some() { Err(ExtractError::Garbled) } else { Ok(answer) }
+}
+
+fn written(facts: &impl Serialize) -> Result<Vec<u8>, ExtractError> {
+    serde_json::to_vec(facts).map_err(|_not_json| ExtractError::Garbled)
+}
+
+fn taken_apart<T: DeserializeOwned>(parts: Parts) -> Result<(T, std::vec::IntoIter<Vec<u8>>), ExtractError> {
+    let mut parts = parts.into_iter();
+    let facts = parts.next().ok_or(ExtractError::Garbled)?;
+    let facts = serde_json::from_slice(&facts).map_err(|_not_json| ExtractError::Garbled)?;
+    Ok((facts, parts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_and_answers_survive_the_way() {
+        let requests = [
+            Request::Page(PageRequest {
+                url: "http://x.example/".into(),
+                content_type: "text/html".into(),
+                mode: TextMode::Text,
+                body: vec![0, 255],
+            }),
+            Request::MailHeader(vec![1]),
+            Request::Mail(Vec::new()),
+        ];
+        for request in requests {
+            assert_eq!(Request::from_parts(request.clone().into_parts().unwrap()).unwrap(), request);
+        }
+        let file = MailFile { name: "a".into(), mime: Some("image/png".into()), bytes: vec![1, 2] };
+        let answers = [
+            Answer::Page(PageText { text: "ä".into(), extractor: Extractor::Raw, cut: true }),
+            Answer::MailHeader(MailHeader { fields: vec![("A".into(), " b".into())], ..MailHeader::default() }),
+            Answer::Mail(MailText { text: "t".into(), files: vec![file.clone(), file] }),
+        ];
+        for answer in answers {
+            assert_eq!(answer_of(answer_parts(Ok(answer.clone())).unwrap()).unwrap(), answer);
+        }
+    }
+
+    #[test]
+    fn answers_that_make_no_sense_are_refused() {
+        let page =
+            || answer_parts(Ok(Answer::Page(PageText { text: "x".into(), extractor: Extractor::Raw, cut: false })));
+        let more = [page().unwrap(), vec![vec![1]]].concat();
+        let less = page().unwrap().into_iter().take(1).collect();
+        let binary = page().unwrap().into_iter().take(1).chain([vec![0xff]]).collect();
+        for parts in [Vec::new(), vec![b"{".to_vec()], more, less, binary] {
+            assert!(matches!(answer_of(parts), Err(ExtractError::Garbled)));
+        }
+    }
+}

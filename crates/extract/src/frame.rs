@@ -1,0 +1,162 @@
+//! Frames on the pipes: the number of parts, the length of each, and their bytes.
+//!
+//! Decision: numbers are four bytes, little-endian. Lengths are checked against the limit before
+//! anything is read for them, and memory grows with the bytes that arrive, never with a length that
+//! was announced.
+
+use std::io::{self, Read, Write};
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+
+use crate::exchange::{MailText, Parts};
+
+/// The most parts of a frame: facts, a text, and the files of a mail.
+const MAX_PARTS: usize = MailText::MAX_FILES + 2;
+const NUMBER: usize = 4;
+
+/// Problem with a frame.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FrameError {
+    /// The pipe ended, or never began.
+    #[error("the pipe is closed")]
+    Closed,
+    /// It announces more than is allowed.
+    #[error("the frame is too large")]
+    TooLarge,
+}
+
+/// Reads a frame whose parts have at most `limit` bytes together. `None` at the end of the pipe.
+pub(crate) fn read(from: &mut impl Read, limit: usize) -> io::Result<Option<Parts>> {
+    let mut count = Vec::new();
+    from.by_ref().take(NUMBER as u64).read_to_end(&mut count)?;
+    if count.is_empty() {
+        return Ok(None);
+    }
+    let sizes = part_count(&count)?;
+    let mut lengths = Vec::new();
+    from.by_ref().take(sizes as u64).read_to_end(&mut lengths)?;
+    let mut parts = Vec::new();
+    for length in part_lengths(&lengths, sizes, limit)? {
+        let mut part = Vec::new();
+        from.by_ref().take(length as u64).read_to_end(&mut part)?;
+        parts.push(whole(part, length)?);
+    }
+    Ok(Some(parts))
+}
+
+/// The same for the other end of the pipe, where its end is an error.
+pub(crate) async fn receive(from: &mut (impl AsyncRead + Unpin), limit: usize) -> io::Result<Parts> {
+    let mut count = Vec::new();
+    from.take(NUMBER as u64).read_to_end(&mut count).await?;
+    let sizes = part_count(&count)?;
+    let mut lengths = Vec::new();
+    from.take(sizes as u64).read_to_end(&mut lengths).await?;
+    let mut parts = Vec::new();
+    for length in part_lengths(&lengths, sizes, limit)? {
+        let mut part = Vec::new();
+        from.take(length as u64).read_to_end(&mut part).await?;
+        parts.push(whole(part, length)?);
+    }
+    Ok(parts)
+}
+
+/// Writes a frame.
+pub(crate) fn write(to: &mut impl Write, parts: &Parts) -> io::Result<()> {
+    to.write_all(&preamble(parts)?)?;
+    for part in parts {
+        to.write_all(part)?;
+    }
+    to.flush()
+}
+
+/// The same for the other end of the pipe.
+pub(crate) async fn send(to: &mut (impl AsyncWrite + Unpin), parts: &Parts) -> io::Result<()> {
+    to.write_all(&preamble(parts)?).await?;
+    for part in parts {
+        to.write_all(part).await?;
+    }
+    to.flush().await
+}
+
+fn preamble(parts: &Parts) -> io::Result<Vec<u8>> {
+    if parts.len() > MAX_PARTS {
+        return Err(too_large());
+    }
+    let mut bytes = number(parts.len())?.to_vec();
+    for part in parts {
+        bytes.extend(number(part.len())?);
+    }
+    Ok(bytes)
+}
+
+fn number(value: usize) -> io::Result<[u8; NUMBER]> {
+    u32::try_from(value).map(u32::to_le_bytes).map_err(|_too_large| too_large())
+}
+
+/// How many bytes the lengths take.
+fn part_count(bytes: &[u8]) -> io::Result<usize> {
+    let bytes = <[u8; NUMBER]>::try_from(bytes).map_err(|_short| closed())?;
+    let count = u32::from_le_bytes(bytes) as usize;
+    if count > MAX_PARTS { Err(too_large()) } else { Ok(count * NUMBER) }
+}
+
+fn part_lengths(bytes: &[u8], expected: usize, limit: usize) -> io::Result<Vec<usize>> {
+    if bytes.len() != expected {
+        return Err(closed());
+    }
+    let (numbers, _) = bytes.as_chunks::<NUMBER>();
+    let lengths: Vec<usize> = numbers.iter().map(|number| u32::from_le_bytes(*number) as usize).collect();
+    let total = lengths.iter().fold(0_usize, |sum, length| sum.saturating_add(*length));
+    if total > limit { Err(too_large()) } else { Ok(lengths) }
+}
+
+fn whole(part: Vec<u8>, length: usize) -> io::Result<Vec<u8>> {
+    if part.len() == length { Ok(part) } else { Err(closed()) }
+}
+
+fn closed() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, FrameError::Closed)
+}
+
+fn too_large() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, FrameError::TooLarge)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn frames_are_read_as_they_were_written_and_no_further() {
+        let parts: Parts = vec![b"facts".to_vec(), Vec::new(), vec![7; 300]];
+        let mut bytes = Vec::new();
+        write(&mut bytes, &parts).unwrap();
+        bytes.extend(b"rest");
+        let mut sync = bytes.as_slice();
+        assert_eq!(read(&mut sync, 305).unwrap(), Some(parts.clone()));
+        assert_eq!(sync, b"rest");
+        let mut other = bytes.as_slice();
+        assert_eq!(receive(&mut other, 305).await.unwrap(), parts);
+        assert_eq!(other, b"rest");
+        assert_eq!(read(&mut [].as_slice(), 1).unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn what_announces_too_much_or_ends_early_is_refused() {
+        let mut whole = Vec::new();
+        write(&mut whole, &vec![vec![1; 10], vec![2; 10]]).unwrap();
+        let huge = [1_u32.to_le_bytes(), u32::MAX.to_le_bytes()].concat();
+        let many = u32::MAX.to_le_bytes().to_vec();
+        for (bytes, limit, kind) in [
+            (whole.clone(), 19, io::ErrorKind::InvalidData),
+            (huge, usize::MAX >> 40, io::ErrorKind::InvalidData),
+            (many, usize::MAX, io::ErrorKind::InvalidData),
+            (whole[..31].to_vec(), 20, io::ErrorKind::UnexpectedEof),
+            (whole[..9].to_vec(), 20, io::ErrorKind::UnexpectedEof),
+            (whole[..3].to_vec(), 20, io::ErrorKind::UnexpectedEof),
+        ] {
+            assert_eq!(read(&mut bytes.as_slice(), limit).unwrap_err().kind(), kind);
+            assert_eq!(receive(&mut bytes.as_slice(), limit).await.unwrap_err().kind(), kind);
+        }
+    }
+}

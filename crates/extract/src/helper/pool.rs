@@ -1,0 +1,196 @@
+//! Helpers: a few at most, started on demand, ended when they were idle for a while.
+
+use std::{
+    env, fmt,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use tokio::{
+    sync::{Semaphore, SemaphorePermit},
+    time::{sleep, timeout},
+};
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::TaskTracker,
+};
+
+use super::{
+    HAS_ENTRY, MAX_DOCUMENT,
+    process::{Failed, Helper},
+};
+use crate::{Answer, Extract, ExtractError, Request, exchange::answer_of};
+
+/// The most helpers at once.
+const HELPERS: usize = 2;
+/// How long a helper waits for more work.
+const WARM: Duration = Duration::from_secs(5);
+/// How long an answer is waited for, on a machine that is too busy to use up the processor time.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Reads documents in helper processes.
+///
+/// Holds no process while it is not used, and none after it is dropped.
+pub struct HelperProcess {
+    /// `None` for this program, which is its own helper.
+    program: Option<PathBuf>,
+    seats: Semaphore,
+    idle: Idle,
+    tasks: TaskTracker,
+    stopped: CancellationToken,
+    _stop: DropGuard,
+}
+
+impl fmt::Debug for HelperProcess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HelperProcess").field("program", &self.program).finish_non_exhaustive()
+    }
+}
+
+impl Default for HelperProcess {
+    fn default() -> Self {
+        Self::of_this_program()
+    }
+}
+
+impl HelperProcess {
+    /// Helpers that are this program once more. Its `main` has to call [`enter`](crate::enter) first,
+    /// else every request fails with [`ExtractError::NotSetUp`]. Starts nothing yet.
+    #[must_use]
+    pub fn of_this_program() -> Self {
+        Self::of(None)
+    }
+
+    /// Helpers that are another program, whose `main` calls [`enter`](crate::enter) first.
+    #[must_use]
+    pub fn at(program: PathBuf) -> Self {
+        Self::of(Some(program))
+    }
+
+    fn of(program: Option<PathBuf>) -> Self {
+        let stopped = CancellationToken::new();
+        Self {
+            program,
+            seats: Semaphore::new(HELPERS),
+            idle: Idle::default(),
+            tasks: TaskTracker::new(),
+            _stop: stopped.clone().drop_guard(),
+            stopped,
+        }
+    }
+
+    fn program(&self) -> Result<PathBuf, ExtractError> {
+        if let Some(program) = &self.program {
+            return Ok(program.clone());
+        }
+        if !HAS_ENTRY.load(Ordering::Relaxed) {
+            return Err(ExtractError::NotSetUp);
+        }
+        // By its name it might be a newer version by now.
+        if cfg!(target_os = "linux") {
+            Ok("/proc/self/exe".into())
+        } else {
+            env::current_exe().map_err(ExtractError::Start)
+        }
+    }
+
+    fn start(&self) -> Result<Helper, ExtractError> {
+        Helper::start(&self.program()?).map_err(ExtractError::Start)
+    }
+
+    /// A seat, which is never taken away: the semaphore is not closed.
+    async fn seat(&self) -> Option<SemaphorePermit<'_>> {
+        self.seats.acquire().await.ok()
+    }
+
+    /// Keeps a helper for a while.
+    fn keep(&self, helper: Helper) {
+        let number = self.idle.add(helper);
+        let (idle, stopped) = (self.idle.clone(), self.stopped.clone());
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = sleep(WARM) => {}
+                () = stopped.cancelled() => {}
+            }
+            if let Some(helper) = idle.take(number) {
+                helper.end().await;
+            }
+        });
+    }
+}
+
+#[async_trait]
+impl Extract for HelperProcess {
+    async fn extract(&self, request: Request) -> Result<Answer, ExtractError> {
+        let size = request.size();
+        if size > MAX_DOCUMENT {
+            return Err(ExtractError::TooLarge { bytes: size, limit: MAX_DOCUMENT });
+        }
+        let parts = request.into_parts()?;
+        let _seat = self.seat().await;
+        let mut warm = self.idle.newest();
+        loop {
+            let is_warm = warm.is_some();
+            let mut helper = match warm.take() {
+                Some(helper) => helper,
+                None => self.start()?,
+            };
+            match timeout(PATIENCE, helper.ask(&parts, size)).await {
+                Ok(Ok(answer)) => {
+                    self.keep(helper);
+                    return answer_of(answer);
+                }
+                Ok(Err(Failed::Retired)) if is_warm => {}
+                Ok(Err(Failed::Retired)) => return Err(ExtractError::Ended("it answers nothing".to_owned())),
+                Ok(Err(Failed::For(error))) => return Err(error),
+                Err(_elapsed) => {
+                    helper.end().await;
+                    return Err(ExtractError::TimedOut);
+                }
+            }
+        }
+    }
+}
+
+/// Helpers without work, each under a number of its own.
+#[derive(Clone, Debug, Default)]
+struct Idle(Arc<Mutex<Waiting>>);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    count: u64,
+    helpers: Vec<(u64, Helper)>,
+}
+
+impl Idle {
+    fn with<T>(&self, act: impl FnOnce(&mut Waiting) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn add(&self, helper: Helper) -> u64 {
+        self.with(|waiting| {
+            waiting.count += 1;
+            waiting.helpers.push((waiting.count, helper));
+            waiting.count
+        })
+    }
+
+    fn take(&self, number: u64) -> Option<Helper> {
+        self.with(|waiting| {
+            let place = waiting.helpers.iter().position(|(known, _)| *known == number)?;
+            Some(waiting.helpers.swap_remove(place).1)
+        })
+    }
+
+    /// The one that was idle for the shortest time, of those that still run.
+    fn newest(&self) -> Option<Helper> {
+        self.with(|waiting| {
+            waiting.helpers.retain_mut(|(_, helper)| helper.is_alive());
+            let newest = waiting.helpers.iter().map(|(number, _)| *number).max()?;
+            let place = waiting.helpers.iter().position(|(known, _)| *known == newest)?;
+            Some(waiting.helpers.swap_remove(place).1)
+        })
+    }
+}

@@ -1,0 +1,186 @@
+//! One helper, seen by its parent.
+
+use std::{
+    io,
+    path::Path,
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+
+use tokio::{
+    process::{Child, ChildStdin, ChildStdout, Command},
+    time::timeout,
+};
+
+use super::{ARGUMENT, MAX_FACTS};
+use crate::{ExtractError, exchange::Parts, frame, page::MAX_TEXT};
+
+/// How long the end of a process that was killed is waited for.
+const END: Duration = Duration::from_secs(2);
+
+/// A process that waits for a request or works on one. It ends with this value.
+#[derive(Debug)]
+pub(super) struct Helper {
+    /// Dropped before the process, while its number is still its own.
+    group: group::Group,
+    child: Child,
+    input: ChildStdin,
+    output: ChildStdout,
+}
+
+/// Reasons why a helper gave no answer.
+pub(super) enum Failed {
+    /// It ended before it read the request, as one does that has worked enough.
+    Retired,
+    /// It cannot be asked again.
+    For(ExtractError),
+}
+
+impl Helper {
+    /// Starts `program` as a helper.
+    pub(super) fn start(program: &Path) -> io::Result<Self> {
+        let mut command = Command::new(program);
+        command.arg(ARGUMENT).env_clear().kill_on_drop(true);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        #[cfg(unix)]
+        command.process_group(0).current_dir("/");
+        let mut child = command.spawn()?;
+        let pipe = || io::Error::other("the reader has no pipe");
+        let (input, output) = (child.stdin.take().ok_or_else(pipe)?, child.stdout.take().ok_or_else(pipe)?);
+        let group = group::Group::of(&child);
+        Ok(Self { group, child, input, output })
+    }
+
+    /// `true` if it still runs.
+    pub(super) fn is_alive(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Sends a request of `size` bytes and waits for the answer.
+    pub(super) async fn ask(&mut self, request: &Parts, size: usize) -> Result<Parts, Failed> {
+        let sent = frame::send(&mut self.input, request).await;
+        // One that died while it read may have said why, and its end says so in any case.
+        let limit = MAX_TEXT + MAX_FACTS + 2 * size;
+        let received = match sent {
+            Ok(()) => frame::receive(&mut self.output, limit).await,
+            Err(error) => Err(error),
+        };
+        match received {
+            Ok(parts) => Ok(parts),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(Failed::For(ExtractError::TooMuch)),
+            Err(_closed) => Err(self.reason().await),
+        }
+    }
+
+    /// Ends it and whatever it started.
+    pub(super) async fn end(mut self) {
+        self.ended().await;
+    }
+
+    /// Its end after the pipe was closed.
+    async fn ended(&mut self) -> Option<ExitStatus> {
+        // By closing its pipes it has its exit code already, unless it does not mean to end.
+        self.group.kill();
+        timeout(END, self.child.wait()).await.ok()?.ok()
+    }
+
+    async fn reason(&mut self) -> Failed {
+        let Some(status) = self.ended().await else {
+            return Failed::For(ExtractError::Ended("it does not end".to_owned()));
+        };
+        if status.success() {
+            return Failed::Retired;
+        }
+        Failed::For(signal::reason(status).unwrap_or_else(|| ExtractError::Ended(status.to_string())))
+    }
+}
+
+#[cfg(unix)]
+mod signal {
+    use std::{os::unix::process::ExitStatusExt as _, process::ExitStatus};
+
+    use nix::sys::signal::Signal;
+
+    use crate::ExtractError;
+
+    /// The limit that ended a process.
+    pub(super) fn reason(status: ExitStatus) -> Option<ExtractError> {
+        match Signal::try_from(status.signal()?).ok()? {
+            // Rust aborts after both.
+            Signal::SIGABRT | Signal::SIGSEGV | Signal::SIGBUS => Some(ExtractError::OutOfMemory),
+            Signal::SIGXCPU => Some(ExtractError::OutOfTime),
+            Signal::SIGILL | Signal::SIGTRAP | Signal::SIGFPE => Some(ExtractError::Broken),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(not(unix))]
+mod signal {
+    use std::process::ExitStatus;
+
+    use crate::ExtractError;
+
+    /// The codes of Windows for a stack overflow and for an abort.
+    const DEATHS: [u32; 3] = [0xC000_00FD, 0xC000_0409, 0xC000_0005];
+
+    pub(super) fn reason(status: ExitStatus) -> Option<ExtractError> {
+        let code = status.code()?.cast_unsigned();
+        DEATHS.contains(&code).then_some(ExtractError::OutOfMemory)
+    }
+}
+
+#[cfg(unix)]
+mod group {
+    //! A process group: the helper, and whatever a parser that was taken over may have started.
+
+    use nix::{
+        sys::signal::{Signal, killpg},
+        unistd::Pid,
+    };
+    use tokio::process::Child;
+
+    /// A group that does not outlive this value.
+    #[derive(Debug)]
+    pub(super) struct Group(Option<Pid>);
+
+    impl Group {
+        pub(super) fn of(child: &Child) -> Self {
+            let leader = child.id().and_then(|id| i32::try_from(id).ok());
+            Self(leader.map(Pid::from_raw))
+        }
+
+        /// Once only: afterwards the number may be another group's.
+        pub(super) fn kill(&mut self) {
+            if let Some(leader) = self.0.take()
+                && let Err(error) = killpg(leader, Signal::SIGKILL)
+            {
+                tracing::trace!(%error, "the reader's process group had ended");
+            }
+        }
+    }
+
+    impl Drop for Group {
+        fn drop(&mut self) {
+            self.kill();
+        }
+    }
+}
+
+#[cfg(not(unix))]
+mod group {
+    //! Without groups only the helper itself is killed, when its handle is dropped.
+
+    use tokio::process::Child;
+
+    #[derive(Debug)]
+    pub(super) struct Group;
+
+    impl Group {
+        pub(super) fn of(_child: &Child) -> Self {
+            Self
+        }
+
+        pub(super) fn kill(&mut self) {}
+    }
+}

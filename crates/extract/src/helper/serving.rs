@@ -1,0 +1,62 @@
+//! The helper's own side.
+//!
+//! Decision: one thread reads requests, and another works on them with a stack of known size. So the
+//! end of the pipe is noticed during the work, and a helper never outlives its parent.
+
+use std::{
+    io::{self, Write as _},
+    panic::{AssertUnwindSafe, catch_unwind},
+    process::{self, ExitCode},
+    sync::mpsc::{Receiver, sync_channel},
+    thread,
+};
+
+use super::{MAX_DOCUMENT, MAX_FACTS, limits};
+use crate::{
+    ExtractError, Request,
+    exchange::{Parts, answer_parts},
+    frame, read,
+};
+
+/// Stack of the thread that parses, in bytes.
+const STACK: usize = 64 << 20;
+
+/// Serves requests from standard input until it ends.
+pub(super) fn serve() -> ExitCode {
+    limits::close_inherited();
+    let (requests, work) = sync_channel(1);
+    if thread::Builder::new().stack_size(STACK).spawn(move || answer_all(&work)).is_err() || limits::begin().is_err() {
+        return ExitCode::FAILURE;
+    }
+    let mut input = io::stdin().lock();
+    loop {
+        match frame::read(&mut input, MAX_DOCUMENT + MAX_FACTS).map(|read| read.map(|parts| requests.send(parts))) {
+            Ok(Some(Ok(()))) => {}
+            Ok(None) => return ExitCode::SUCCESS,
+            Ok(Some(Err(_))) | Err(_) => return ExitCode::FAILURE,
+        }
+    }
+}
+
+fn answer_all(requests: &Receiver<Parts>) {
+    let code = loop {
+        let Ok(parts) = requests.recv() else { break 0 };
+        if answer(parts).is_err() {
+            break 1;
+        }
+        if limits::is_worn_out() {
+            // The next request finds the pipe closed and goes to another helper.
+            break 0;
+        }
+    };
+    process::exit(code);
+}
+
+fn answer(parts: Parts) -> io::Result<()> {
+    let request = Request::from_parts(parts).map_err(io::Error::other)?;
+    limits::begin_document(request.size()).map_err(io::Error::other)?;
+    let answer = catch_unwind(AssertUnwindSafe(|| read(request))).unwrap_or(Err(ExtractError::Broken));
+    let mut output = io::stdout().lock();
+    frame::write(&mut output, &answer_parts(answer).map_err(io::Error::other)?)?;
+    output.flush()
+}

@@ -1,0 +1,244 @@
+//! Mails: the facts of a header, and a mail's text and files.
+//!
+//! Decision: plain text before HTML.
+
+use std::borrow::Cow;
+
+use encoding_rs::WINDOWS_1252;
+use mail_parser::decoders::html::html_to_text;
+use mail_parser::{Address, HeaderValue, Message, MessageParser, MessagePart, MimeHeaders as _};
+
+use crate::{ExtractError, MailFile, MailHeader, MailText, Mailbox};
+
+/// The family of types that replaces `message`.
+const OPAQUE: &str = "unknown";
+/// Addresses that are passed on: one is answered, and two are too many.
+const ADDRESSES: usize = 2;
+/// Ids that are passed on from the end of a list, besides its first one.
+const IDS: usize = 100;
+
+/// Reads a header.
+pub(crate) fn header(header: &[u8]) -> Result<MailHeader, ExtractError> {
+    let message = MessageParser::default().parse_headers(header).ok_or_else(no_mail)?;
+    let from = match message.from() {
+        Some(Address::List(list)) => list.iter().take(ADDRESSES).map(mailbox).collect(),
+        _ => Vec::new(),
+    };
+    Ok(MailHeader {
+        from,
+        subject: message.subject().map(str::to_owned),
+        message_id: message.message_id().map(str::to_owned),
+        in_reply_to: ids(message.in_reply_to()),
+        references: ids(message.references()),
+        fields: message.headers_raw().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+    })
+}
+
+fn mailbox(address: &mail_parser::Addr<'_>) -> Mailbox {
+    Mailbox { name: address.name.as_deref().map(str::to_owned), address: address.address.as_deref().map(str::to_owned) }
+}
+
+fn ids(value: &HeaderValue<'_>) -> Vec<String> {
+    match value {
+        HeaderValue::Text(id) => vec![id.to_string()],
+        HeaderValue::TextList(ids) => {
+            let last = ids.len().saturating_sub(IDS).max(1);
+            ids.iter().take(1).chain(ids.iter().skip(last)).map(ToString::to_string).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Reads a mail, or its beginning.
+pub(crate) fn text(mut mail: Vec<u8>) -> Result<MailText, ExtractError> {
+    flatten(&mut mail);
+    let message = MessageParser::default().parse(&mail).ok_or_else(no_mail)?;
+    let files = message.attachments().take(MailText::MAX_FILES).map(file).collect();
+    Ok(MailText { text: clean(&written(&message)), files })
+}
+
+fn no_mail() -> ExtractError {
+    ExtractError::Unreadable("it is no mail".to_owned())
+}
+
+fn file(part: &MessagePart<'_>) -> MailFile {
+    let (name, mime) = (part.attachment_name(), part.content_type());
+    let mime = mime.map(|mime| match mime.subtype() {
+        Some(subtype) => format!("{}/{subtype}", mime.ctype()).to_lowercase(),
+        None => mime.ctype().to_lowercase(),
+    });
+    let is_mail = mime.as_deref().is_some_and(|mime| mime.starts_with(OPAQUE));
+    let (name, mime) = match (name, is_mail) {
+        (name, true) => (name.unwrap_or("mail.eml"), Some("message/rfc822".to_owned())),
+        (name, false) => (name.unwrap_or("unnamed"), mime),
+    };
+    MailFile { name: name.to_owned(), mime, bytes: part.contents().to_vec() }
+}
+
+/// Makes mails within the mail opaque. The parser would keep them as values within values, as deep as
+/// a stranger likes, and dropping such a value overflows the stack. Headers that are written so that
+/// this does not find them end the helper.
+fn flatten(mail: &mut [u8]) {
+    const HEADER: &[u8] = b"content-type";
+    let mut in_type = false;
+    for line in mail.split_inclusive_mut(|byte| *byte == b'\n') {
+        let is_folded = line.first().is_some_and(|byte| matches!(byte, b' ' | b'\t'));
+        in_type =
+            line.get(..HEADER.len()).is_some_and(|name| name.eq_ignore_ascii_case(HEADER)) || is_folded && in_type;
+        if in_type {
+            disguise(line, b"message", OPAQUE.as_bytes());
+            // Its parts are mails where nothing else is said.
+            disguise(line, b"digest", b"shadow");
+        }
+    }
+}
+
+/// Replaces a word in the type that a line names. Both words have one length.
+fn disguise(line: &mut [u8], word: &[u8], other: &[u8]) {
+    let type_ends = line.iter().position(|byte| *byte == b';').unwrap_or(line.len());
+    for start in 0..type_ends {
+        if let Some(place) = line.get_mut(start..start + word.len())
+            && place.eq_ignore_ascii_case(word)
+        {
+            place.copy_from_slice(other);
+        }
+    }
+}
+
+fn written(message: &Message<'_>) -> String {
+    let plain = (0..message.text_body_count()).filter_map(|index| {
+        let text = message.body_text(index)?;
+        let part = u32::try_from(index).ok().and_then(|index| message.text_part(index));
+        Some(if part.is_some_and(says_ascii) { as_meant(text) } else { text })
+    });
+    let plain = plain.collect::<Vec<_>>().join("\n");
+    if !plain.trim().is_empty() {
+        return plain;
+    }
+    let html = (0..message.html_body_count()).filter_map(|index| message.body_html(index));
+    html.map(|html| html_to_text(&html)).collect::<Vec<_>>().join("\n")
+}
+
+/// `true` if a part claims to be ASCII, as some programs do for any text.
+fn says_ascii(part: &MessagePart<'_>) -> bool {
+    let charset = part.content_type().and_then(|kind| kind.attribute("charset"));
+    charset.is_some_and(|charset| ["us-ascii", "ascii"].iter().any(|ascii| ascii.eq_ignore_ascii_case(charset)))
+}
+
+/// Decodes such a part once more where it is not ASCII: it was read as Windows-1252, and is UTF-8 if it
+/// is valid as that.
+fn as_meant(text: Cow<'_, str>) -> Cow<'_, str> {
+    if text.is_ascii() {
+        return text;
+    }
+    let (bytes, _, is_lossy) = WINDOWS_1252.encode(&text);
+    match String::from_utf8(bytes.into_owned()) {
+        Ok(meant) if !is_lossy => meant.into(),
+        _ => text,
+    }
+}
+
+/// The text with plain line ends, without control characters and repeated blank lines.
+fn clean(text: &str) -> String {
+    let text = text.replace("\r\n", "\n").replace(['\r', '\u{2028}', '\u{2029}'], "\n");
+    let text: String = text.chars().filter(|letter| !letter.is_control() || matches!(letter, '\n' | '\t')).collect();
+    let mut lines: Vec<&str> = Vec::new();
+    for line in text.lines().map(str::trim_end) {
+        if !(line.is_empty() && lines.last().is_none_or(|last| last.is_empty())) {
+            lines.push(line);
+        }
+    }
+    lines.join("\n").trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text_of(mail: &[u8]) -> String {
+        text(mail.to_vec()).unwrap().text
+    }
+
+    #[test]
+    fn texts_are_read_in_many_forms() {
+        let table: [(&[u8], &str); 18] = [
+            (b"Subject: x\r\n\r\none\r\n\r\n\r\n\r\ntwo \x07\r\n", "one\n\ntwo"),
+            (b"Content-Type: text/plain; charset=iso-8859-1\r\n\r\nGr\xfc\xdfe", "Grüße"),
+            (b"Content-Type: text/plain; charset=gb2312\r\n\r\n\xc4\xe3\xba\xc3", "你好"),
+            (b"Content-Type: text/plain; charset=iso-2022-jp\r\n\r\n\x1b$B4A;z\x1b(B", "漢字"),
+            // What is said of the letters is missing, misspelt, or wrong.
+            (b"Subject: x\r\n\r\nGr\xc3\xbc\xc3\x9fe", "Gr\u{fc}\u{df}e"),
+            (b"Content-Type: text/plain; charset=us-ascii\r\n\r\nGr\xc3\xbc\xc3\x9fe", "Gr\u{fc}\u{df}e"),
+            (b"Content-Type: text/plain; charset=US-ASCII\r\n\r\nGr\xfc\xdfe", "Gr\u{fc}\u{df}e"),
+            (b"Content-Type: text/plain; charset=UTF8\r\n\r\nGr\xc3\xbc\xc3\x9fe", "Gr\u{fc}\u{df}e"),
+            (b"Content-Type: text/plain; charset=x-unknown\r\n\r\nGr\xc3\xbc\xc3\x9fe", "Gr\u{fc}\u{df}e"),
+            (b"Content-Type: text/plain; charset=utf-8\r\n\r\nGr\xfc\xdfe", "Gr\u{fffd}\u{fffd}e"),
+            (b"Content-Type: text/plain; charset=\"Windows-1252\"\r\n\r\n\x93Gr\xfc\xdfe\x94", "\u{201c}Gr\u{fc}\u{df}e\u{201d}"),
+            (b"Content-Type: text/plain; charset=gb18030\r\n\r\n\xc4\xe3\xba\xc3", "\u{4f60}\u{597d}"),
+            (b"Content-Type: text/plain; charset=ks_c_5601-1987\r\n\r\n\xbe\xc8", "\u{c548}"),
+            (b"Content-Type: text/plain; charset=big5\r\n\r\n\xa7\x41", "\u{4f60}"),
+            (
+                b"Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: base64\r\n\r\n4pyTIG9r\r\n",
+                "✓ ok",
+            ),
+            (
+                b"Content-Type: text/html\r\n\r\n<style>p{}</style><p>Hello <b>you</b><br>there &amp; here</p><p>Bye</p>",
+                "Hello you\nthere & here\nBye",
+            ),
+            (
+                b"Content-Type: multipart/alternative; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\nplain\r\n\
+                  --b\r\nContent-Type: text/html\r\n\r\n<p>html</p>\r\n--b--\r\n",
+                "plain",
+            ),
+            (
+                b"Content-Type: multipart/alternative; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\n \r\n\
+                  --b\r\nContent-Type: text/html\r\n\r\n<p>html</p>\r\n--b--\r\n",
+                "html",
+            ),
+        ];
+        for (mail, expected) in table {
+            assert_eq!(text_of(mail), expected, "{}", String::from_utf8_lossy(mail));
+        }
+    }
+
+    #[test]
+    fn broken_and_hostile_mails_are_read_as_far_as_they_go() {
+        let mut deep = String::new();
+        for level in 0..20_000 {
+            deep.push_str(&format!("Content-Type: multipart/mixed; boundary=b{level}\r\n\r\n--b{level}\r\n"));
+        }
+        let nested = "Content-Type: message/rfc822\r\n\r\n".repeat(20_000);
+        let folded = "CONTENT-TYPE:\n\t MESSAGE/rfc822\n\n".repeat(20_000);
+        let digests = (0..20_000)
+            .map(|level| format!("Content-Type: multipart/digest; boundary=b{level}\r\n\r\n--b{level}\r\n\r\n"));
+        let digests: String = digests.collect();
+        let boundaries =
+            format!("Content-Type: multipart/mixed; boundary=b\r\n\r\n{}", "--b\r\n\r\nx\r\n".repeat(100_000));
+        for mail in [deep, nested, folded, digests, boundaries, "\0".repeat(1000), "=?utf-8?q?".repeat(10_000)] {
+            drop(text(mail.into_bytes()));
+        }
+        let forwarded = b"Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nsee\r\n--b\r\n\
+                          Content-Type: message/rfc822\r\n\r\nSubject: inner\r\n\r\nmessage/rfc822\r\n--b--\r\n";
+        let inner = MailFile {
+            name: "mail.eml".to_owned(),
+            mime: Some("message/rfc822".to_owned()),
+            bytes: b"Subject: inner\r\n\r\nmessage/rfc822".to_vec(),
+        };
+        let expected = MailText { text: "see".to_owned(), files: vec![inner] };
+        assert_eq!(text(forwarded.to_vec()).unwrap(), expected);
+        let cut =
+            b"Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nseen\r\n--b\r\nContent-Type: image/png\r\n\
+                    Content-Transfer-Encoding: base64\r\n\r\niVBORw0KG";
+        assert_eq!(text_of(cut), "seen");
+    }
+
+    #[test]
+    fn of_many_ids_the_first_and_the_last_are_passed_on() {
+        let list: Vec<String> = (0..500).map(|number| format!("<{number}@x.test>")).collect();
+        let read =
+            header(format!("References: {}\r\nIn-Reply-To: <a@x.test>\r\n\r\n", list.join(" ")).as_bytes()).unwrap();
+        assert_eq!(read.references.len(), IDS + 1);
+        assert_eq!((read.references[0].as_str(), read.references[IDS].as_str()), ("0@x.test", "499@x.test"));
+        assert_eq!(read.in_reply_to, ["a@x.test"]);
+    }
+}
