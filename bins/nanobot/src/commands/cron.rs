@@ -112,7 +112,7 @@ pub(crate) fn cron(options: &LoadOptions, command: CronCommand) -> Result<ExitCo
         CronCommand::List { all } => listed(&scheduling, all)?,
         CronCommand::Show { id } => {
             let job = find(&scheduling, &id)?;
-            let json = serde_json::to_string_pretty(&job).unwrap_or_default();
+            let json = crate::commands::json(&job).unwrap_or_default();
             format!("{}: {}\n{}\n{}\n", job.id, job.schedule.shown(zone), next(&job, zone), harmless(&json))
         }
         CronCommand::Run { id } => {

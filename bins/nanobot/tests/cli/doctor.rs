@@ -87,7 +87,7 @@ async fn doctor(home: &Home, options: &[&str]) -> (Run, Vec<Value>) {
     (run, findings)
 }
 
-const FAULTS: [Planted; 32] = [
+const FAULTS: [Planted; 35] = [
     Planted {
         name: "a comma too many",
         plant: |home| home.write("config.json", "{\"agents\": {},,}"),

@@ -63,6 +63,44 @@ async fn a_protection_that_there_is_not_is_said_at_every_start() {
 }
 
 #[tokio::test]
+async fn hidden_characters_reach_neither_terminal_nor_logs() {
+    const HIDDEN: [char; 5] = ['\u{202e}', '\u{2066}', '\u{200b}', '\u{e0041}', '\u{feff}'];
+    let hidden: String = HIDDEN.iter().collect();
+    let emoji = "👩\u{200d}💻 ❤\u{fe0f}";
+    let call = Reply::call("read_file", &json!({"path": format!("a{hidden}b")}));
+    let reply = Reply::text(format!("Done {hidden} {emoji}."));
+    let model = ModelServer::scripted([call, reply]).await.unwrap();
+    let home = Home::with_model(&model.base_url());
+    let gateway = Running::start(&home).await;
+    let asked = home.run(&["agent", "-m", &format!("hi {hidden} {emoji}")]).await;
+    assert_eq!(asked.code, 0, "{}", asked.stderr);
+    let mut shown = Vec::new();
+    for arguments in [
+        &["sessions", "show", "direct"][..],
+        &["sessions", "list"],
+        &["inbox", "--all"],
+        &["inbox", "--all", "--json"],
+        &["channels", "status"],
+        &["pairing", "list"],
+    ] {
+        let run = home.run(arguments).await;
+        shown.push((arguments.join(" "), run.stdout + &run.stderr));
+    }
+    gateway.signal(Signal::SIGTERM);
+    shown.push(("the gateway".to_owned(), gateway.end().await.0));
+    shown.push(("the gateway's log".to_owned(), home.read("logs/gateway.log")));
+    shown.push(("the audit log".to_owned(), home.read("logs/audit.log")));
+    for (name, text) in &shown {
+        assert!(!text.contains(HIDDEN), "{name}: {text:?}");
+    }
+    let of = |wanted: &str| &shown.iter().find(|(name, _)| name == wanted).unwrap().1;
+    assert_says(of("sessions show direct"), &["\\u{202e}\\u{2066}\\u{200b}\\u{e0041}\\u{feff}", emoji]);
+    assert_says(of("the audit log"), &["a\\u202e\\u2066\\u200b\\udb40\\udc41\\ufeffb"]);
+    let listed: serde_json::Value = serde_json::from_str(of("inbox --all --json")).unwrap();
+    assert!(listed.to_string().contains(&hidden), "JSON has the same value: {listed}");
+}
+
+#[tokio::test]
 async fn beside_a_gateway_that_hangs_commands_refuse_and_leave_the_files_alone() {
     let model = ModelServer::scripted([Reply::text("First.")]).await.unwrap();
     let home = Home::with_model(&model.base_url());

@@ -24,7 +24,7 @@ pub(super) fn status(options: &LoadOptions, json: bool) -> Result<ExitCode, Fail
         let about = gateway.as_ref().map(RemoteGateway::about);
         if json {
             let shown = json!({ "running": about.is_some(), "gateway": about, "channels": channels });
-            output::line(&serde_json::to_string_pretty(&shown).map_err(std::io::Error::from)?)?;
+            output::line(&crate::commands::json(&shown).map_err(std::io::Error::from)?)?;
         } else {
             match about {
                 Some(about) => {
