@@ -42,7 +42,7 @@ fn filter(detail: Detail) -> Targets {
 /// Logs to standard error for the rest of the process.
 pub(crate) fn to_stderr(secrets: &Secrets, detail: Detail) {
     let secrets = secrets.clone();
-    let writer = move || RedactedWriter::new(io::stderr(), secrets.clone());
+    let writer = move || RedactedWriter::new(Visible::text(io::stderr()), secrets.clone());
     let layer = tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(is_coloured());
     tracing_subscriber::registry().with(layer.with_filter(filter(detail))).init();
 }
@@ -53,12 +53,17 @@ pub(crate) fn to_stderr(secrets: &Secrets, detail: Detail) {
 /// When the file cannot be opened; nothing is set up then.
 pub(crate) fn of_gateway(mut file: RotatingFile, secrets: &Secrets, detail: Detail, json: bool) -> io::Result<()> {
     file.open()?;
-    let file = Mutex::new(RedactedWriter::new(file, secrets.clone()));
+    let file = Mutex::new(RedactedWriter::new(Visible::text(file), secrets.clone()));
     let to_file = tracing_subscriber::fmt::layer().with_writer(file).with_ansi(false);
     let secrets = secrets.clone();
-    let shown =
-        tracing_subscriber::fmt::layer().with_writer(move || RedactedWriter::new(io::stderr(), secrets.clone()));
-    let shown = if json { shown.json().boxed() } else { shown.with_ansi(is_coloured()).boxed() };
+    let layer = tracing_subscriber::fmt::layer();
+    let shown = if json {
+        let writer = move || RedactedWriter::new(Visible::json(io::stderr()), secrets.clone());
+        layer.json().with_writer(writer).boxed()
+    } else {
+        let writer = move || RedactedWriter::new(Visible::text(io::stderr()), secrets.clone());
+        layer.with_writer(writer).with_ansi(is_coloured()).boxed()
+    };
     tracing_subscriber::registry()
         .with(to_file.with_filter(filter(detail)))
         .with(shown.with_filter(filter(detail)))
@@ -66,6 +71,51 @@ pub(crate) fn of_gateway(mut file: RotatingFile, secrets: &Secrets, detail: Deta
     Ok(())
 }
 
+/// A log whose lines hold no hidden characters. The subscriber writes a line at once, and has
+/// escaped its control characters.
+struct Visible<W> {
+    writer: W,
+    escape: fn(&str) -> String,
+}
+
+impl<W> Visible<W> {
+    fn text(writer: W) -> Self {
+        Self { writer, escape: nanobot_escape::visible }
+    }
+
+    fn json(writer: W) -> Self {
+        Self { writer, escape: nanobot_escape::visible_json }
+    }
+}
+
+impl<W: io::Write> io::Write for Visible<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.writer.write_all((self.escape)(&String::from_utf8_lossy(line)).as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
 fn is_coloured() -> bool {
     io::IsTerminal::is_terminal(&io::stderr()) && std::env::var_os("NO_COLOR").is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn hidden_characters_reach_no_log() {
+        let mut text = Visible::text(Vec::new());
+        text.write_all("name=\u{202e}gpj.exe\n".as_bytes()).unwrap();
+        assert_eq!(text.writer, b"name=\\u{202e}gpj.exe\n");
+        let mut json = Visible::json(Vec::new());
+        json.write_all("{\"name\":\"\u{202e}\"}\n".as_bytes()).unwrap();
+        assert_eq!(json.writer, b"{\"name\":\"\\u202e\"}\n");
+    }
 }

@@ -1,15 +1,27 @@
 //! Standard output and standard error.
 //!
 //! Decision: everything is written through here, with errors as values, because the print macros end
-//! the process when a reader of a pipe goes away.
+//! the process when a reader of a pipe goes away. Hidden characters are escaped here, so that no
+//! command can forget to; JSON has its own escapes for them (`commands::json`).
 
 use std::io::{self, IsTerminal as _, Write as _};
+
+use nanobot_escape::visible;
 
 /// Writes text to standard output at once.
 ///
 /// # Errors
 /// As the system says.
 pub(crate) fn write(text: &str) -> io::Result<()> {
+    write_verbatim(&visible(text))
+}
+
+/// Writes text to standard output at once, to the byte: for programs, and for text whose hidden
+/// characters are escaped.
+///
+/// # Errors
+/// As the system says.
+pub(crate) fn write_verbatim(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()
@@ -25,7 +37,7 @@ pub(crate) fn line(text: &str) -> io::Result<()> {
 
 /// Writes a line to standard error. A standard error that nobody reads is no reason to stop.
 pub(crate) fn note(text: &str) {
-    drop(writeln!(io::stderr().lock(), "{text}"));
+    drop(writeln!(io::stderr().lock(), "{}", visible(text)));
 }
 
 /// Writes text to standard error, without ending the line.
@@ -52,18 +64,8 @@ pub(crate) fn is_interactive() -> bool {
     io::stdin().is_terminal() && is_terminal()
 }
 
-/// Text without the characters that steer a terminal. What a model, a file or another person says may
-/// move no cursor and rename no window.
+/// Text without the characters that steer a terminal, and with hidden ones escaped. Text of a model, a
+/// file or another person may move no cursor and rename no window.
 pub(crate) fn harmless(text: &str) -> String {
-    text.chars().filter(|character| matches!(character, '\n' | '\t') || !character.is_control()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn escape_sequences_lose_their_power() {
-        assert_eq!(harmless("a\u{1b}[2J\tb\r\nc\u{9b}d\u{7}"), "a[2J\tb\ncd");
-    }
+    nanobot_escape::harmless(text)
 }

@@ -109,7 +109,7 @@ fn finish(ended: Ended) -> Result<Outcome, Failure> {
 
 /// Says what is probably not as its writer thinks.
 pub(crate) fn warn_of_findings(config: &Config) {
-    for finding in config.findings().iter().filter(|finding| finding.severity() == Severity::Warning) {
+    for finding in config.findings().iter().filter(|finding| finding.severity() >= Severity::Warning) {
         output::note(&format!("warning: {finding}"));
     }
 }

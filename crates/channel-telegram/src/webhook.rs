@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode};
 use nanobot_channel::{CancellationToken, ChannelContext, ChannelError};
 use nanobot_channel_kit::wrong;
+use nanobot_listen::{SeatLimits, http};
 use reqwest::Url;
 use serde::de::IgnoredAny;
 use teloxide::payloads::{SetWebhook, SetWebhookSetters as _};
@@ -42,8 +42,8 @@ const QUEUE: usize = 128;
 const HOLD: Duration = Duration::from_secs(50);
 /// How often Telegram is asked whether its posts arrive.
 const CHECK: Duration = Duration::from_secs(25);
-/// How long connections may linger when the listener ends.
-const LINGER: Duration = Duration::from_secs(1);
+/// Telegram has at most 100 connections. They come from one address where a proxy is in front.
+const SEATS: SeatLimits = SeatLimits { total: 128, per_address: 128 };
 /// Nothing more of an album comes after so long without a piece of it, or after so long in all.
 const SETTLED: Duration = Duration::from_millis(150);
 const LONGEST_ALBUM: Duration = Duration::from_secs(3);
@@ -147,6 +147,9 @@ impl TelegramChannel {
                 continue;
             };
             let Some(first) = post else {
+                if context.cancel.is_cancelled() {
+                    return Ok(());
+                }
                 return Err(ChannelError::Unavailable("the webhook's listener has ended".to_owned()));
             };
             let Some(batch) = lanes.during(gather(first, &mut posts), &mut desk).await else { return Ok(()) };
@@ -170,20 +173,7 @@ impl TelegramChannel {
         let (path, secret) = (self.config.webhook_path.clone(), self.config.webhook_secret_token.clone());
         let door = Arc::new(Door { path, secret, posts });
         let router = Router::new().fallback(take_in).with_state(door);
-        let name = self.name.clone();
-        context.tasks.spawn(async move {
-            let serving = axum::serve(listener, router).with_graceful_shutdown(ends.clone().cancelled_owned());
-            let lingering = async {
-                ends.cancelled().await;
-                tokio::time::sleep(LINGER).await;
-            };
-            tokio::select! {
-                outcome = serving => if let Err(error) = outcome {
-                    tracing::error!(channel = %name, %error, "the webhook's listener has failed");
-                },
-                () = lingering => {}
-            }
-        });
+        context.tasks.spawn(http::serve(listener, router, SEATS, ends));
         Ok(())
     }
 
@@ -265,7 +255,10 @@ async fn take_in(State(door): State<Arc<Door>>, request: Request) -> StatusCode 
         tracing::warn!("a post without the webhook's secret was refused");
         return StatusCode::UNAUTHORIZED;
     }
-    let Ok(body) = to_bytes(request.into_body(), LARGEST_POST).await else { return StatusCode::PAYLOAD_TOO_LARGE };
+    let body = match http::read_body(request.into_body(), LARGEST_POST).await {
+        Ok(body) => body,
+        Err(status) => return status,
+    };
     let Some(update) = std::str::from_utf8(&body).ok().and_then(Received::read) else {
         return StatusCode::BAD_REQUEST;
     };

@@ -11,6 +11,7 @@ use nanobot_channel::{
     Measure, OutboundKind, OutboundMessage, OutboundPart, Probe, RawConfig, Sent, TaskTracker, TextStyle, TurnEnds,
     Value, async_trait,
 };
+use nanobot_listen::{Listener, Penalties, SeatLimits};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::MissedTickBehavior;
@@ -21,8 +22,12 @@ use crate::connection::Host;
 use crate::hub::Hub;
 use crate::protocol::{MessageEvent, ServerEvent};
 
-/// How many clients may be connected at a time.
+/// The number of clients that may be connected at a time.
 const CLIENTS: usize = 256;
+/// The number of connections that may be in their handshake, and have shown no token.
+const GUESTS: SeatLimits = SeatLimits { total: 32, per_address: 8 };
+/// The length of a token below which it is warned about.
+pub(crate) const SHORT_TOKEN: usize = 16;
 /// How often the listening server says that it lives: a client may not come for days.
 const ALIVE_EVERY: Duration = Duration::from_secs(30);
 /// The pause after the system refused a connection (too many open files, say).
@@ -58,13 +63,18 @@ impl WebSocketChannel {
         let listener = TcpListener::bind((host.as_str(), *port)).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         tracing::info!(channel = %self.name, %address, "listening for WebSocket clients");
+        if self.config.token.is_short() {
+            let (channel, length) = (&self.name, SHORT_TOKEN);
+            tracing::warn!(%channel, "the token is shorter than {length} characters: it can be guessed");
+        }
         self.address.send_replace(Some(address));
         Ok(listener)
     }
 
     /// Takes clients until it is told to stop.
-    async fn accept(&self, listener: &TcpListener, context: &ChannelContext, connections: &TaskTracker) {
-        let places = Arc::new(Semaphore::new(CLIENTS));
+    async fn accept(&self, listener: &Listener, context: &ChannelContext, connections: &TaskTracker) {
+        let clients = Arc::new(Semaphore::new(CLIENTS));
+        let penalties = Arc::new(Penalties::default());
         let mut alive = tokio::time::interval(ALIVE_EVERY);
         alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
         alive.reset();
@@ -79,17 +89,9 @@ impl WebSocketChannel {
                 accepted = listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, _)) => {
-                    let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-                        tracing::warn!(channel = %self.name, "too many WebSocket clients: one was turned away");
-                        continue;
-                    };
-                    let host = self.host(context);
-                    let task = async move {
-                        host.serve(stream).await;
-                        drop(place);
-                    };
-                    connections.spawn(context.tasks.track_future(task));
+                Ok((stream, seat)) => {
+                    let host = self.host(context, &clients, &penalties);
+                    connections.spawn(context.tasks.track_future(host.serve(stream, seat)));
                 }
                 Err(error) => {
                     context.progress.degraded(&format!("cannot take WebSocket clients: {error}"));
@@ -99,8 +101,17 @@ impl WebSocketChannel {
         }
     }
 
-    fn host(&self, context: &ChannelContext) -> Host {
-        Host::new(self.name.clone(), Arc::clone(&self.config), self.hub.clone(), context)
+    fn host(&self, context: &ChannelContext, clients: &Arc<Semaphore>, penalties: &Arc<Penalties>) -> Host {
+        Host {
+            channel: self.name.clone(),
+            config: Arc::clone(&self.config),
+            hub: self.hub.clone(),
+            access: Arc::clone(&context.access),
+            intake: Arc::clone(&context.intake),
+            cancel: context.cancel.child_token(),
+            clients: Arc::clone(clients),
+            penalties: Arc::clone(penalties),
+        }
     }
 }
 
@@ -111,7 +122,7 @@ impl Channel for WebSocketChannel {
     }
 
     async fn run(&self, context: ChannelContext) -> Result<(), ChannelError> {
-        let listener = self.listen().await?;
+        let listener = Listener::new(self.listen().await?, GUESTS);
         let connections = TaskTracker::new();
         self.accept(&listener, &context, &connections).await;
         drop(listener);

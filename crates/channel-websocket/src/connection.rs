@@ -5,19 +5,22 @@
 //! queue. A client that is not allowed learns so and nothing else happens for it.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use nanobot_channel::{
-    Access, AccessDecision, Admission, Arrival, CancellationToken, ChannelContext, ChannelName, ChatId, InboundMessage,
-    Intake, MessageId, SenderId,
+    Access, AccessDecision, Admission, Arrival, CancellationToken, ChannelName, ChatId, InboundMessage, Intake,
+    MessageId, SenderId,
 };
+use nanobot_listen::{Penalties, Seat};
 use tokio::net::TcpStream;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
+use tokio_tungstenite::tungstenite::http::StatusCode;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig as SocketConfig};
 use tokio_tungstenite::tungstenite::{Bytes, Error, Message};
@@ -36,6 +39,8 @@ const WRITE_WITHIN: Duration = Duration::from_secs(10);
 const CLOSE_WITHIN: Duration = Duration::from_millis(700);
 /// How many chats one connection may receive.
 const CHATS: usize = 256;
+/// The interval at which a connected client's right to talk is checked.
+const CHECK_ACCESS: Duration = Duration::from_millis(500);
 /// How much is read and written at once.
 const BUFFER: usize = 8 << 10;
 
@@ -44,61 +49,84 @@ type End = (CloseCode, &'static str);
 
 /// What a connection needs of the channel.
 pub(crate) struct Host {
-    channel: ChannelName,
-    config: Arc<WebSocketConfig>,
-    hub: Hub,
-    access: Arc<dyn Access>,
-    intake: Arc<dyn Intake>,
-    cancel: CancellationToken,
+    pub(crate) channel: ChannelName,
+    pub(crate) config: Arc<WebSocketConfig>,
+    pub(crate) hub: Hub,
+    pub(crate) access: Arc<dyn Access>,
+    pub(crate) intake: Arc<dyn Intake>,
+    pub(crate) cancel: CancellationToken,
+    /// Places for clients that have shown the token.
+    pub(crate) clients: Arc<Semaphore>,
+    /// Wrong tokens by address.
+    pub(crate) penalties: Arc<Penalties>,
 }
 
 impl Host {
-    pub(crate) fn new(channel: ChannelName, config: Arc<WebSocketConfig>, hub: Hub, context: &ChannelContext) -> Self {
-        Self {
-            channel,
-            config,
-            hub,
-            access: Arc::clone(&context.access),
-            intake: Arc::clone(&context.intake),
-            cancel: context.cancel.child_token(),
-        }
-    }
-
-    /// Serves a client until one of both goes.
-    pub(crate) async fn serve(self, stream: TcpStream) {
-        let opening = tokio::time::timeout(HANDSHAKE_WITHIN, self.handshake(stream));
-        let (socket, guest) = match self.cancel.run_until_cancelled(opening).await {
-            Some(Ok(Ok(opened))) => opened,
-            Some(Ok(Err(error))) => {
+    /// Serves a client until one of both goes. The seat is for the handshake; after it a client has
+    /// one of the places of its own.
+    pub(crate) async fn serve(self, stream: TcpStream, seat: Seat) {
+        let opening = tokio::time::timeout(HANDSHAKE_WITHIN, self.handshake(stream, seat.address()));
+        let opened = tokio::select! {
+            () = self.cancel.cancelled() => return,
+            () = seat.evicted() => return,
+            opened = opening => opened,
+        };
+        drop(seat);
+        let Opened { socket, guest, place } = match opened {
+            Ok(Ok(opened)) => opened,
+            Ok(Err(error)) => {
                 tracing::debug!(channel = %self.channel, %error, "a WebSocket client was turned away");
                 return;
             }
-            Some(Err(_)) | None => return,
+            Err(_) => return,
         };
         let (peer, frames) = Peer::new(self.cancel.clone());
         let sender = SenderId::from(guest.client_id.as_str());
         let chats = BTreeSet::from([guest.chat_id.clone()]);
         Connection { host: self, socket, guest, sender, peer, chats, heard: Instant::now() }.serve(frames).await;
+        drop(place);
     }
 
-    async fn handshake(&self, stream: TcpStream) -> Result<(WebSocketStream<TcpStream>, Guest), Error> {
-        stream.set_nodelay(true)?;
-        let mut guest = None;
+    async fn handshake(&self, stream: TcpStream, address: IpAddr) -> Result<Opened, Error> {
+        tokio::time::sleep(self.penalties.delay(address)).await;
+        let mut admitted = None;
         let limits = SocketConfig::default()
             .read_buffer_size(BUFFER)
             .write_buffer_size(BUFFER)
             .max_message_size(Some(self.config.max_message_bytes))
             .max_frame_size(Some(self.config.max_message_bytes));
         #[expect(clippy::result_large_err, reason = "the type is the handshake's own")]
-        let check = |request: &Request, response: Response| {
-            guest = Some(admit(&self.config, request.uri(), request.headers()).map_err(refused)?);
-            Ok(response)
+        let check = |request: &Request, response: Response| match admit(&self.config, request.uri(), request.headers())
+        {
+            Ok(guest) => {
+                let place = Arc::clone(&self.clients).try_acquire_owned().map_err(|_full| refused(FULL))?;
+                admitted = Some((guest, place));
+                Ok(response)
+            }
+            Err(refusal) => {
+                if refusal.status == StatusCode::UNAUTHORIZED {
+                    self.penalties.failed(address);
+                }
+                Err(refused(refusal))
+            }
         };
         let socket = accept_hdr_async_with_config(stream, check, Some(limits)).await?;
         // The handshake cannot succeed without the check.
-        guest.map(|guest| (socket, guest)).ok_or(Error::ConnectionClosed)
+        let (guest, place) = admitted.ok_or(Error::ConnectionClosed)?;
+        Ok(Opened { socket, guest, place })
     }
 }
+
+/// A connection after its handshake.
+struct Opened {
+    socket: WebSocketStream<TcpStream>,
+    guest: Guest,
+    place: OwnedSemaphorePermit,
+}
+
+/// The refusal of a client that has the token, but finds no place.
+const FULL: Refusal =
+    Refusal { status: StatusCode::SERVICE_UNAVAILABLE, detail: "too many clients are connected: try again later" };
 
 /// The answer to a client that may not connect.
 fn refused(refusal: Refusal) -> ErrorResponse {
@@ -136,13 +164,17 @@ impl Connection {
 
     /// Asks whether the client may talk, and tells it where it is.
     async fn welcome(&mut self) -> ControlFlow<Option<End>> {
+        self.check_access().await?;
         let chat_id = self.guest.chat_id.clone();
-        let detail = match self.host.access.check(&self.sender, &chat_id, &Arrival::direct()).await {
-            AccessDecision::Allowed => {
-                self.host.hub.attach(&chat_id, &self.peer);
-                let client_id = self.guest.client_id.clone();
-                return self.say(&ServerEvent::Ready { chat_id: &chat_id, client_id: &client_id }).await;
-            }
+        self.host.hub.attach(&chat_id, &self.peer);
+        let client_id = self.guest.client_id.clone();
+        self.say(&ServerEvent::Ready { chat_id: &chat_id, client_id: &client_id }).await
+    }
+
+    /// Ends the connection of a client that may not talk, or may no longer.
+    async fn check_access(&mut self) -> ControlFlow<Option<End>> {
+        let detail = match self.host.access.check(&self.sender, &self.guest.chat_id, &Arrival::direct()).await {
+            AccessDecision::Allowed => return ControlFlow::Continue(()),
             AccessDecision::Denied => "this client_id may not talk to the assistant".to_owned(),
             AccessDecision::Ask(text) => text,
         };
@@ -155,6 +187,8 @@ impl Connection {
         let mut ping = tokio::time::interval(self.host.config.ping_interval());
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         ping.reset();
+        let mut access = tokio::time::interval(CHECK_ACCESS);
+        access.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let cancel = self.host.cancel.clone();
         loop {
             // Reading comes first, so that nothing is written to a client that has said goodbye.
@@ -162,20 +196,28 @@ impl Connection {
                 biased;
                 () = cancel.cancelled() => return Some((CloseCode::Away, "the server goes down, or the client is too slow")),
                 message = self.socket.next() => self.hear(message).await,
-                Some(outgoing) = frames.recv() => {
-                    let written = self.write(Message::Text(outgoing.frame)).await;
-                    if written.is_continue() && let Some(receipt) = outgoing.written {
-                        // The sender may have lost interest.
-                        receipt.send(()).ok();
-                    }
-                    written
-                }
+                _ = access.tick() => self.check_access().await,
+                Some(outgoing) = frames.recv() => self.pass_on(outgoing).await,
                 _ = ping.tick() => self.ping().await,
             };
             if let ControlFlow::Break(end) = step {
                 return end;
             }
         }
+    }
+
+    /// Writes a frame to a client that may still receive it. Pieces of drafts are many, and rely on
+    /// the check at intervals.
+    async fn pass_on(&mut self, outgoing: Outgoing) -> ControlFlow<Option<End>> {
+        if outgoing.written.is_some() {
+            self.check_access().await?;
+        }
+        self.write(Message::Text(outgoing.frame)).await?;
+        if let Some(receipt) = outgoing.written {
+            // The sender may have lost interest.
+            receipt.send(()).ok();
+        }
+        ControlFlow::Continue(())
     }
 
     async fn ping(&mut self) -> ControlFlow<Option<End>> {

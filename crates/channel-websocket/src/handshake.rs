@@ -5,12 +5,11 @@
 //! too, since a page can point its own name at this address (DNS rebinding). Programs send no
 //! origin; the token is what keeps them out.
 
-use std::net::IpAddr;
-
 use nanobot_channel::ChatId;
+use nanobot_listen::host::{is_this_machine, of_header};
 use tokio_tungstenite::tungstenite::http::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, ORIGIN};
 use tokio_tungstenite::tungstenite::http::{StatusCode, Uri};
-use url::{Host, Url, form_urlencoded};
+use url::{Url, form_urlencoded};
 use uuid::Uuid;
 
 use crate::WebSocketConfig;
@@ -87,18 +86,11 @@ fn origin_allowed(config: &WebSocketConfig, origin: &str) -> bool {
 
 /// Whether a `Host` header names this server rather than somebody else's domain.
 fn host_allowed(config: &WebSocketConfig, host: &str) -> bool {
-    let Ok(url) = Url::parse(&format!("http://{host}/")) else { return false };
-    let Some(host) = url.host() else { return false };
-    let is_host_of = |origin: &String| Url::parse(origin).is_ok_and(|allowed| allowed.host() == Some(host.clone()));
+    let Some(host) = of_header(host) else { return false };
+    let is_host_of = |origin: &String| {
+        Url::parse(origin).is_ok_and(|allowed| allowed.host().map(|it| it.to_owned()).as_ref() == Some(&host))
+    };
     is_this_machine(&host) || config.allowed_origins.iter().any(is_host_of)
-}
-
-fn is_this_machine(host: &Host<&str>) -> bool {
-    match host {
-        Host::Domain(name) => *name == "localhost" || name.ends_with(".localhost"),
-        Host::Ipv4(address) => address.is_loopback(),
-        Host::Ipv6(address) => IpAddr::from(*address).to_canonical().is_loopback(),
-    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use crate::channel::SHORT_TOKEN;
+
 /// A secret that is compared in constant time and never shown.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
@@ -17,6 +19,12 @@ impl Token {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// `true` for a token that can be guessed. No token at all is another matter.
+    #[must_use]
+    pub(crate) fn is_short(&self) -> bool {
+        !self.is_empty() && self.0.chars().count() < SHORT_TOKEN
     }
 
     /// Whether `candidate` is the secret. The time it takes tells nothing but the length of the

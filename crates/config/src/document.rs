@@ -143,6 +143,11 @@ impl Node {
         }
     }
 
+    /// `false`, which switches a key off.
+    pub(crate) fn is_false(&self) -> bool {
+        matches!(self, Self::Scalar { value: Value::Bool(false), .. })
+    }
+
     /// `""`, which is a value for a few keys.
     pub(crate) fn is_empty_text(&self) -> bool {
         matches!(self, Self::Scalar { value, .. } if value.as_str() == Some(""))

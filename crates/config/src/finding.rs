@@ -11,6 +11,8 @@ pub enum Severity {
     Note,
     /// To be shown at every start: something probably does not work as its writer thinks.
     Warning,
+    /// To be shown at every start: a protection that its writer relies on is missing.
+    Fault,
 }
 
 /// One remark about a configuration; `Display` is a full sentence with the place.
@@ -33,6 +35,13 @@ pub enum Finding {
     },
     /// A key of the Python program that this version accepts and keeps but does not read.
     NotRead {
+        /// Full path.
+        key: String,
+        /// Where.
+        origin: Origin,
+    },
+    /// A key that switches on a protection which this version does not have.
+    Unprotected {
         /// Full path.
         key: String,
         /// Where.
@@ -86,6 +95,7 @@ impl Finding {
             Self::EmptyFile { .. } | Self::UnknownKey { .. } | Self::Repeated { .. } | Self::Outdated { .. } => {
                 Severity::Warning
             }
+            Self::Unprotected { .. } => Severity::Fault,
             Self::Superseded { successor_set, .. } if !successor_set => Severity::Warning,
             Self::NotRead { .. } | Self::Migrated { .. } | Self::Superseded { .. } => Severity::Note,
         }
@@ -104,6 +114,9 @@ impl fmt::Display for Finding {
             }
             Self::NotRead { key, origin } => {
                 write!(formatter, "{origin}: `{key}` is kept but not read by this version")
+            }
+            Self::Unprotected { key, origin } => {
+                write!(formatter, "{origin}: `{key}` is set, but this version has no such protection: it works without")
             }
             Self::Migrated { from, to, origin } => {
                 write!(formatter, "{origin}: `{from}` is read as `{to}`")

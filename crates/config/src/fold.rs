@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use crate::document::{Member, Node, Place};
 use crate::key::{KeyPath, camel};
 use crate::schema::{Shape, Standing};
+use crate::upstream::PROTECTIONS;
 use crate::{ConfigError, Finding, Origin};
 
 /// Gives every key of the document its canonical name; entries of maps become known to `shape`.
@@ -129,7 +130,12 @@ fn review_below(node: &Node, shape: &Shape, file: &Path, path: &KeyPath, finding
                 findings.push(Finding::UnknownKey { key, origin, nearest });
             }
             Some(child) if child.is_later() => {
-                findings.push(Finding::NotRead { key: path.child(&member.name).to_string(), origin });
+                let key = path.child(&member.name).to_string();
+                let protects = PROTECTIONS.contains(&key.as_str()) && !member.value.is_false();
+                findings.push(match protects {
+                    true => Finding::Unprotected { key, origin },
+                    false => Finding::NotRead { key, origin },
+                });
             }
             Some(child) => {
                 review_below(&member.value, child, file, &path.child(&member.name), findings);

@@ -111,7 +111,7 @@ impl ImportReport {
         for finding in config.findings() {
             match finding {
                 Finding::UnknownKey { key, origin: crate::Origin::File { .. }, .. } => report.kept.push(key.clone()),
-                Finding::NotRead { key, .. } | Finding::Superseded { key, .. } => {
+                Finding::NotRead { key, .. } | Finding::Unprotected { key, .. } | Finding::Superseded { key, .. } => {
                     report.ignored.push(key.clone());
                 }
                 Finding::Migrated { from, to, .. } => {

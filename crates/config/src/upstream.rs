@@ -86,6 +86,9 @@ pub(crate) const NOT_READ: &[&str] = &[
     "tools.mcpServers.*.cwd",
 ];
 
+/// Keys of [`NOT_READ`] whose writers rely on a protection. They are reported at every start.
+pub(crate) const PROTECTIONS: &[&str] = &["tools.exec.sandbox"];
+
 /// Where people's own keys sit inside sections of the Python program.
 pub(crate) const VERBATIM: &[&str] = &[
     "providers.*.extraHeaders",

@@ -15,9 +15,9 @@ use crate::socket::{Stream, connect};
 use crate::terminals::said;
 use crate::{About, Answer, ChannelState, ControlError, CutError, Cuts, Request, TerminalEvent};
 
-/// How long a gateway may take to introduce itself. One that begins on a slow, busy machine takes seconds,
-/// and who takes it for gone works on its files beside it.
-const INTRODUCTION: Duration = Duration::from_secs(20);
+/// The time for a gateway to introduce itself. The caller decides what silence means; a gateway that
+/// owns the home's lock is there even if it does not answer.
+const INTRODUCTION: Duration = Duration::from_secs(5);
 
 /// A gateway that runs. A connection is made for every request.
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ impl ControlClient {
     ///
     /// # Errors
     /// [`ControlError::Unreachable`] when none does, [`ControlError::Broken`] when it does not
-    /// answer within 20 seconds, [`ControlError::Unsupported`].
+    /// answer within 5 seconds, [`ControlError::Unsupported`].
     pub async fn reach(path: &Path) -> Result<Self, ControlError> {
         let introduced = async {
             let mut line = Line::open(path).await?;

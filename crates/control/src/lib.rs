@@ -8,7 +8,8 @@
 //! [`Conversation`] is one of the gateway's own sessions).
 //!
 //! Where there are no Unix sockets, [`ControlServer::bind`] and [`ControlClient::reach`] say so,
-//! and commands work on the files. It takes no home and reads no configuration.
+//! and commands work on the files. It takes no home and reads no configuration: a caller that finds
+//! no answer has to look at the home's lock before it touches a file.
 
 mod channels;
 mod client;

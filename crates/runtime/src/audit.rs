@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nanobot_config::Config;
+use nanobot_escape::visible_json;
 use nanobot_redact::{Secrets, redacted, without_secrets};
 use nanobot_tool::{ToolRun, ToolWatch};
 use nanobot_types::{ChannelName, ChatId, Effect, Origin, SenderId, SessionKey, ToolName, TraceId};
@@ -60,9 +61,11 @@ impl ToolWatch for AuditLog {
         let (file, record, arguments) = (self.file.clone(), Record::of(&run), run.call.arguments.clone());
         let secrets = self.secrets.clone();
         let writing = tokio::task::spawn_blocking(move || {
-            let mut line = serde_json::to_vec(&Record { arguments: bounded(&arguments, &secrets), ..record })?;
-            line.push(b'\n');
-            file.lock().unwrap_or_else(PoisonError::into_inner).append(&line)
+            let line = serde_json::to_string(&Record { arguments: bounded(&arguments, &secrets), ..record })?;
+            let line = visible_json(&line)
+                + "
+";
+            file.lock().unwrap_or_else(PoisonError::into_inner).append(line.as_bytes())
         });
         match tokio::time::timeout(PATIENCE, writing).await {
             Ok(Ok(Ok(()))) => self.judge(None),

@@ -19,9 +19,9 @@ use crate::{RuntimeError, session_store, terminal};
 /// Who cuts the conversations of a configuration: its running gateway, else the files.
 ///
 /// # Errors
-/// As [`session_store`].
+/// As [`session_store`], and [`RuntimeError::Silent`].
 pub async fn cuts(config: &Config) -> Result<Arc<dyn Cuts>, RuntimeError> {
-    match terminal::gateway_of(config).await {
+    match terminal::gateway_of(config).await? {
         Some(gateway) => Ok(Arc::new(gateway)),
         None => Ok(Arc::new(StoreCuts { store: session_store(config)? })),
     }

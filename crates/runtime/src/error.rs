@@ -79,15 +79,39 @@ pub enum RuntimeError {
     /// The health endpoint cannot listen.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// The gateway that has the home does not answer.
+    /// The gateway cannot do what was asked, or is gone.
     #[error(transparent)]
     Control(#[from] ControlError),
+    /// A process owns the home and does not answer.
+    #[error("a gateway{} has this home and does not answer", process(*pid))]
+    Silent {
+        /// Its process id, where it can be read.
+        pid: Option<u32>,
+        /// What failed.
+        #[source]
+        source: ControlError,
+    },
     /// The ledger does not allow it, or failed.
     #[error(transparent)]
     Ledger(#[from] BusError),
     /// The assistant failed.
     #[error(transparent)]
     Agent(#[from] AgentError),
+}
+
+fn process(pid: Option<u32>) -> String {
+    pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
+}
+
+fn silent_remedy(pid: Option<u32>) -> String {
+    let end = match pid {
+        Some(pid) => format!("`kill {pid}` ends it, `kill -9 {pid}` if that does nothing"),
+        None => "end its process".to_owned(),
+    };
+    format!(
+        "Wait if it is just starting. `nanobot gateway logs` shows what it does; {end}. \
+         Then start it again with `nanobot gateway`."
+    )
 }
 
 /// An error with everything it stems from, in one line.
@@ -130,6 +154,7 @@ impl RuntimeError {
                 "Check the permissions and the free space of the workspace; `nanobot status` shows where it is."
                     .to_owned(),
             ),
+            Self::Silent { pid, .. } => Some(silent_remedy(*pid)),
             Self::Control(_) => Some("Look at the gateway's log, and ask again.".to_owned()),
             Self::Ledger(BusError::Unknown { .. } | BusError::Conflict { .. }) => {
                 Some("`nanobot inbox --all` lists every entry and how it stands.".to_owned())

@@ -53,7 +53,7 @@ pub struct Gateway {
     bus: SqliteBus,
     assistant: Assistant,
     events: EventFeed,
-    /// `None` where there can be none: other commands then work on the files.
+    /// `None` where there can be none: other commands then refuse, since the home is taken.
     control: Option<ControlServer>,
     about: About,
     background: Background,
@@ -263,7 +263,7 @@ async fn listen(path: &Path) -> Option<ControlServer> {
         Ok(control) => Some(control),
         Err(error) => {
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, "other commands work on the files: there is no socket");
+            tracing::warn!(error, "other commands cannot reach this gateway: there is no socket");
             None
         }
     }

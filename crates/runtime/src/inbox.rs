@@ -7,10 +7,9 @@ use std::sync::Arc;
 
 use nanobot_bus::{Ledger, LedgerEntry, LedgerFilter, MemoryBus, Queue};
 use nanobot_config::Config;
-use nanobot_control::ControlClient;
 use nanobot_state::{HomeLock, SqliteBus, StateDb};
 
-use crate::{RuntimeError, control_socket};
+use crate::{RuntimeError, remote};
 
 /// Messages and how they stand.
 #[derive(Debug)]
@@ -24,12 +23,11 @@ impl Inbox {
     /// Opens the inbox of a home.
     ///
     /// # Errors
-    /// [`RuntimeError::State`] when the file cannot be used, or another process has the home and
-    /// answers no requests.
+    /// [`RuntimeError::State`] when the file cannot be used, [`RuntimeError::Silent`] when the gateway
+    /// that has the home does not answer.
     pub async fn open(config: &Config) -> Result<Self, RuntimeError> {
-        match ControlClient::reach(&control_socket(config)).await {
-            Ok(gateway) => return Ok(Self { ledger: Arc::new(gateway), file: None }),
-            Err(error) => tracing::debug!(%error, "no gateway answers: working on the file"),
+        if let Some(gateway) = remote::connect(config).await? {
+            return Ok(Self { ledger: Arc::new(gateway), file: None });
         }
         let paths = config.paths();
         if !paths.state_db.exists() {

@@ -4,11 +4,43 @@ use std::time::Duration;
 
 use nanobot_config::Config;
 use nanobot_control::{About, ChannelState, ControlClient, ControlError};
+use nanobot_state::{Holder, HomeLock};
+use tokio::time::Instant;
 
 use crate::{RuntimeError, control_socket};
 
+/// The time that the owner of a home has to answer, which one that is starting needs. A command that
+/// works on the files holds the lock, too, but not for long.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
 /// How often is looked whether it ended or began.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Connects to the gateway that owns the home; `None` when no process owns it.
+///
+/// Decision: the home's lock says that there is a gateway, the socket only lets it answer. A gateway
+/// that hangs, starts slowly or has no socket still owns its files, so a command without an answer
+/// refuses. Where the system has no such sockets, commands work on the files.
+///
+/// # Errors
+/// [`RuntimeError::Silent`] when the owner does not answer, [`RuntimeError::State`] when the lock
+/// cannot be looked at.
+pub(crate) async fn connect(config: &Config) -> Result<Option<ControlClient>, RuntimeError> {
+    let (socket, home) = (control_socket(config), &config.paths().data_dir);
+    let begun = Instant::now();
+    loop {
+        let why = match ControlClient::reach(&socket).await {
+            Ok(client) => return Ok(Some(client)),
+            Err(ControlError::Unsupported) => return Ok(None),
+            Err(error) => error,
+        };
+        let Some(Holder { pid }) = HomeLock::holder(home)? else { return Ok(None) };
+        if begun.elapsed() >= ANSWER_WITHIN {
+            return Err(RuntimeError::Silent { pid, source: why });
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
 
 /// A gateway that answered.
 #[derive(Debug)]
@@ -18,11 +50,13 @@ pub struct RemoteGateway {
 }
 
 impl RemoteGateway {
-    /// The gateway of this home, if one runs.
-    pub async fn reach(config: &Config) -> Option<Self> {
-        let socket = control_socket(config);
-        let client = ControlClient::reach(&socket).await.ok()?;
-        Some(Self { client, socket })
+    /// The gateway of this home; `None` when none runs.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Silent`] when one runs and does not answer, [`RuntimeError::State`].
+    pub async fn reach(config: &Config) -> Result<Option<Self>, RuntimeError> {
+        let client = connect(config).await?;
+        Ok(client.map(|client| Self { client, socket: control_socket(config) }))
     }
 
     /// Who it is.

@@ -12,11 +12,12 @@ use nanobot_heartbeat::HeartbeatSettings;
 use nanobot_tools::ToolsConfig;
 use serde::Serialize;
 
-use crate::channels::reports;
+use crate::channels::{Running, reports};
 use crate::cron::Scheduling;
 use crate::doctor::models::answers;
+use crate::error::chain;
 use crate::keeping::size_of;
-use crate::{ChannelReport, Inbox, RuntimeError, control_socket, model, session_store};
+use crate::{ChannelReport, Inbox, RuntimeError, model, remote, session_store};
 
 /// More entries than this are not counted.
 const COUNTED: usize = 10_000;
@@ -107,6 +108,9 @@ pub struct Status {
     pub model_answers: Option<String>,
     /// The gateway that answers on the home's socket.
     pub gateway: Option<GatewayStatus>,
+    /// Why the gateway that has the home does not answer, and what to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gateway_fault: Option<String>,
     /// Providers with something set.
     pub providers: Vec<ProviderStatus>,
     /// Channels.
@@ -133,7 +137,13 @@ impl Status {
         let config_file = config.paths().config_file.clone();
         let sessions = session_store(config)?.list().await.map(|list| list.len()).unwrap_or_default();
         let tools: ToolsConfig = config.section("tools")?;
-        let gateway = ControlClient::reach(&control_socket(config)).await.ok();
+        let (gateway, running, gateway_fault) = match remote::connect(config).await {
+            Ok(gateway) => {
+                let running = Running::of(gateway.as_ref()).await;
+                (gateway, running, None)
+            }
+            Err(error) => (None, Running::Silent, Some(fault(&error))),
+        };
         let mut warnings: Vec<String> = config.findings().iter().map(ToString::to_string).collect();
         if !tools.restrict_to_workspace {
             warnings.push("tools.restrictToWorkspace is false: tools may read and write files everywhere".to_owned());
@@ -146,13 +156,22 @@ impl Status {
             model_answers: if probe { Some(answers(config).await?) } else { None },
             gateway: gateway.as_ref().map(GatewayStatus::of),
             providers: model::providers(config)?,
-            channels: reports(config, gateway.as_ref(), false).await?,
+            channels: reports(config, running, false).await?,
             sessions,
-            messages: count(config).await,
+            messages: if gateway_fault.is_none() { count(config).await } else { None },
+            gateway_fault,
             schedule: schedule(config)?,
             storage: storage(config),
             warnings,
         })
+    }
+}
+
+/// An error with what to do about it, in one line.
+fn fault(error: &RuntimeError) -> String {
+    match error.remedy() {
+        Some(remedy) => format!("{}. {remedy}", chain(error)),
+        None => chain(error),
     }
 }
 
@@ -225,11 +244,12 @@ impl fmt::Display for Status {
         if let Some(answers) = &self.model_answers {
             writeln!(f, "  asked just now: {answers}")?;
         }
-        match &self.gateway {
-            Some(GatewayStatus { pid, version, model }) => {
+        match (&self.gateway, &self.gateway_fault) {
+            (_, Some(fault)) => writeln!(f, "Gateway: {fault}")?,
+            (Some(GatewayStatus { pid, version, model }), None) => {
                 writeln!(f, "Gateway: running (pid {pid}, version {version}), answering with {model}")?;
             }
-            None => writeln!(f, "Gateway: not running")?,
+            (None, None) => writeln!(f, "Gateway: not running")?,
         }
         for provider in &self.providers {
             writeln!(f, "{}: {}", provider.label, provider.state)?;

@@ -106,7 +106,7 @@ impl Terminal {
     /// # Errors
     /// [`RuntimeError`] when the configuration, the workspace or the model cannot be used.
     pub async fn start(config: &Config, options: TerminalOptions) -> Result<Self, RuntimeError> {
-        if let Some(client) = gateway::of(config, &options).await {
+        if let Some(client) = gateway::of(config, &options).await? {
             let talk = Talk::Gateway(client.converse(options.session.clone()).await?);
             let model = ModelChoice::of_gateway(client.about().model.clone());
             return Ok(Self::new(talk, options, model, Vec::new(), None));

@@ -8,12 +8,18 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Json, Response};
 use axum::routing::get;
-use axum::serve::ListenerExt as _;
+use nanobot_listen::{SeatLimits, host, http};
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::{HealthReport, HealthSource};
+
+/// Monitors are few; what listens is not to use up the files of the process.
+const SEATS: SeatLimits = SeatLimits { total: 64, per_address: 32 };
+
+/// The length of a token below which it is warned about.
+const SHORT_TOKEN: usize = 16;
 
 /// Where the endpoint listens.
 #[derive(Clone, Serialize, Deserialize)]
@@ -99,18 +105,19 @@ impl HealthServer {
         self.address
     }
 
-    /// Answers until `cancel` fires.
+    /// `true` for a token that can be guessed. No token at all is another matter.
+    #[must_use]
+    pub fn has_short_token(config: &ServerConfig) -> bool {
+        !config.token.is_empty() && config.token.chars().count() < SHORT_TOKEN
+    }
+
+    /// Answers until `cancel` fires. Requests under way then have one second.
     pub async fn serve(self, source: Arc<dyn HealthSource>, cancel: CancellationToken) {
-        let router = Router::new().route("/health", get(health)).with_state(Shared { source, token: self.token });
-        let listener = self.listener.tap_io(|stream| {
-            if let Err(error) = stream.set_nodelay(true) {
-                tracing::debug!(%error, "cannot set TCP_NODELAY");
-            }
-        });
-        let served = axum::serve(listener, router).with_graceful_shutdown(cancel.cancelled_owned()).await;
-        if let Err(error) = served {
-            tracing::error!(%error, "the health endpoint ended");
+        if self.token.as_ref().is_some_and(|token| token.chars().count() < SHORT_TOKEN) {
+            tracing::warn!("gateway.token is shorter than {SHORT_TOKEN} characters: it can be guessed");
         }
+        let router = Router::new().route("/health", get(health)).with_state(Shared { source, token: self.token });
+        http::serve(self.listener, router, SEATS, cancel).await;
     }
 }
 
@@ -125,6 +132,10 @@ fn parse_host(host: &str) -> Result<IpAddr, ServerError> {
 }
 
 async fn health(State(shared): State<Shared>, headers: HeaderMap) -> Response {
+    if shared.token.is_none() && !names_this_machine(&headers) {
+        let why = "this host name is not the server's own: use localhost, or set gateway.token";
+        return (StatusCode::MISDIRECTED_REQUEST, why).into_response();
+    }
     if !may_read(&shared, &headers) {
         return StatusCode::UNAUTHORIZED.into_response();
     }
@@ -137,6 +148,14 @@ fn may_read(shared: &Shared, headers: &HeaderMap) -> bool {
     let Some(token) = &shared.token else { return true };
     let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     given.and_then(|value| value.strip_prefix("Bearer ")).is_some_and(|given| same(given.as_bytes(), token.as_bytes()))
+}
+
+/// `true` if the request is for a name of this machine. A page of the web can point its own name at
+/// it (DNS rebinding); where there is a token, that is what keeps such a page out.
+fn names_this_machine(headers: &HeaderMap) -> bool {
+    let mut names = headers.get_all(header::HOST).iter();
+    let (Some(name), None) = (names.next(), names.next()) else { return false };
+    name.to_str().ok().and_then(host::of_header).is_some_and(|host| host::is_this_machine(&host))
 }
 
 /// Compares in a time that depends on the lengths only.

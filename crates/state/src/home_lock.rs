@@ -30,6 +30,13 @@ pub struct HomeLock {
     path: PathBuf,
 }
 
+/// The process that has a home.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Its id, where it can be read.
+    pub pid: Option<u32>,
+}
+
 impl HomeLock {
     /// Takes the home, or says at once who has it. Makes the folder when it is missing. Blocks,
     /// for 10 s at most, only while the lock is held in the name of a process that is gone.
@@ -63,6 +70,29 @@ impl HomeLock {
         }
         write_pid(&mut file).map_err(fault("write the process id into"))?;
         Ok(Self { file, path })
+    }
+
+    /// The holder of a home's lock; `None` while it is free. The lock is shared for an instant to find
+    /// that out, and the home is not changed.
+    ///
+    /// # Errors
+    /// [`StateError::Io`].
+    pub fn holder(home: &Path) -> Result<Option<Holder>, StateError> {
+        let path = home.join(FILE);
+        let fault = |source| StateError::Io { action: "look at the lock", path: path.clone(), source };
+        let mut file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(fault(error)),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => {
+                drop(file.unlock());
+                Ok(None)
+            }
+            Err(TryLockError::WouldBlock) => Ok(Some(Holder { pid: read_pid(&mut file) })),
+            Err(TryLockError::Error(source)) => Err(fault(source)),
+        }
     }
 
     /// The lock file.

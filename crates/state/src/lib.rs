@@ -19,5 +19,5 @@ mod index;
 pub use bus::SqliteBus;
 pub use database::{StateDb, Survives};
 pub use error::StateError;
-pub use home_lock::HomeLock;
+pub use home_lock::{Holder, HomeLock};
 pub use index::SearchIndex;

@@ -68,7 +68,7 @@ pub(crate) fn channels(options: &LoadOptions, command: ChannelsCommand) -> Resul
 fn status(config: &Config, probe: bool, json: bool) -> Result<ExitCode, Failure> {
     let reports = block_on(async { Ok(channels_status(config, probe).await?) })?;
     if json {
-        output::line(&serde_json::to_string_pretty(&reports).map_err(std::io::Error::from)?)?;
+        output::line(&crate::commands::json(&reports).map_err(std::io::Error::from)?)?;
     } else if reports.is_empty() {
         output::line("No channel is configured: `nanobot channels login NAME` sets one up.")?;
     } else {

@@ -37,7 +37,7 @@ pub(crate) fn config(options: &LoadOptions, command: &ConfigCommand) -> Result<E
         ConfigCommand::Show => {
             let config = load(options)?;
             serve::warn_of_findings(&config);
-            output::line(&serde_json::to_string_pretty(&config.show()).map_err(std::io::Error::from)?)?;
+            output::line(&crate::commands::json(&config.show()).map_err(std::io::Error::from)?)?;
         }
         ConfigCommand::Explain { key } => {
             let explanations = load(options)?.explain(key)?;

@@ -112,7 +112,7 @@ pub(crate) fn cron(options: &LoadOptions, command: CronCommand) -> Result<ExitCo
         CronCommand::List { all } => listed(&scheduling, all)?,
         CronCommand::Show { id } => {
             let job = find(&scheduling, &id)?;
-            let json = serde_json::to_string_pretty(&job).unwrap_or_default();
+            let json = crate::commands::json(&job).unwrap_or_default();
             format!("{}: {}\n{}\n{}\n", job.id, job.schedule.shown(zone), next(&job, zone), harmless(&json))
         }
         CronCommand::Run { id } => {
@@ -159,8 +159,11 @@ fn job(arguments: CronAddArguments, now: DateTime<Utc>, home: Zone) -> Result<(J
 /// What somebody should know who waits for a new job.
 fn hints(config: &Config, job: &Job) -> Result<Vec<String>, Failure> {
     nanobot_runtime::install_tls();
-    let (channels, gateway) =
-        block_on(async { Ok((channels_status(config, false).await.ok(), RemoteGateway::reach(config).await)) })?;
+    let (gateway, channels) = block_on(async {
+        let gateway = RemoteGateway::reach(config).await;
+        let channels = if gateway.is_ok() { channels_status(config, false).await.ok() } else { None };
+        Ok((gateway, channels))
+    })?;
     let mut hints = Vec::new();
     let channel = job.payload.channel.as_deref().unwrap_or_default();
     if !job.payload.deliver {
@@ -168,8 +171,10 @@ fn hints(config: &Config, job: &Job) -> Result<Vec<String>, Failure> {
     } else if channels.is_some_and(|known| !known.iter().any(|one| one.enabled && one.name.as_str() == channel)) {
         hints.push(format!("No channel called `{}` is enabled here: its answer will not arrive.", harmless(channel)));
     }
-    if gateway.is_none() {
-        hints.push("No gateway runs now. Jobs run while `nanobot gateway` does.".to_owned());
+    match gateway {
+        Ok(Some(_)) => {}
+        Ok(None) => hints.push("No gateway runs now. Jobs run while `nanobot gateway` does.".to_owned()),
+        Err(error) => hints.push(format!("The job is written down, but {error}: `nanobot doctor` says what to do.")),
     }
     Ok(hints)
 }

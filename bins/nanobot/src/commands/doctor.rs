@@ -35,7 +35,7 @@ pub(crate) fn doctor(options: &LoadOptions, arguments: &DoctorArguments) -> Resu
     let checkup = block_on(async { Ok(examine(options, DoctorOptions { fix, probe }).await) })?;
     if json {
         let shown = json!({ "healthy": checkup.is_healthy(), "findings": checkup.findings });
-        output::line(&serde_json::to_string_pretty(&shown).map_err(std::io::Error::from)?)?;
+        output::line(&crate::commands::json(&shown).map_err(std::io::Error::from)?)?;
     } else {
         output::line(&checkup.to_string())?;
     }

@@ -84,11 +84,11 @@ async fn act(inbox: &Inbox, arguments: &InboxArguments) -> Result<String, Failur
     match arguments.command.as_ref().unwrap_or(&InboxCommand::List) {
         InboxCommand::List => {
             let entries = inbox.entries(&filters(arguments), arguments.limit).await?;
-            if arguments.json { as_json(serde_json::to_string_pretty(&entries)) } else { Ok(listed(&entries)) }
+            if arguments.json { as_json(crate::commands::json(&entries)) } else { Ok(listed(&entries)) }
         }
         InboxCommand::Show { id } => {
             let entry = ledger.show(id).await.map_err(failed)?;
-            if arguments.json { as_json(serde_json::to_string_pretty(&entry)) } else { Ok(shown(&entry)) }
+            if arguments.json { as_json(crate::commands::json(&entry)) } else { Ok(shown(&entry)) }
         }
         InboxCommand::Retry { id } => {
             ledger.retry(id).await.map_err(failed)?;

@@ -210,7 +210,7 @@ fn as_json(memory: &[MemoryHit], said: &[SessionHit]) -> Result<String, Failure>
             })
         })
         .collect();
-    let text = serde_json::to_string_pretty(&serde_json::json!({"memory": memory, "sessions": said}));
+    let text = crate::commands::json(&serde_json::json!({"memory": memory, "sessions": said}));
     Ok(text.map_err(std::io::Error::from)? + "\n")
 }
 

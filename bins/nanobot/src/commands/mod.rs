@@ -44,3 +44,11 @@ fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Fa
     runtime.shutdown_background();
     outcome
 }
+
+/// A value as JSON for people and programs, with hidden characters as JSON escapes.
+///
+/// # Errors
+/// As the value says.
+pub(crate) fn json(value: &impl serde::Serialize) -> serde_json::Result<String> {
+    serde_json::to_string_pretty(value).map(|json| nanobot_escape::visible_json(&json))
+}

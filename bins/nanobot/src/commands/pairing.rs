@@ -99,7 +99,7 @@ fn named(person: &Person) -> String {
 }
 
 fn as_json(pairings: &Pairings) -> Result<String, Failure> {
-    Ok(serde_json::to_string_pretty(pairings).map_err(std::io::Error::from)? + "\n")
+    Ok(crate::commands::json(&pairings).map_err(std::io::Error::from)? + "\n")
 }
 
 fn listed(pairings: &Pairings, now: DateTime<Utc>) -> String {

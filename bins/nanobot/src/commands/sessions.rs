@@ -103,7 +103,8 @@ pub(crate) fn sessions(options: &LoadOptions, command: SessionsCommand) -> Resul
             };
             match file {
                 Some(file) => write_new(&file, &text)?,
-                None => output::write(&text)?,
+                None if output::is_terminal() => output::write(&text)?,
+                None => output::write_verbatim(&text)?,
             }
         }
         SessionsCommand::Fork { key, at, to } => {

@@ -29,7 +29,7 @@ pub(crate) fn status(options: &LoadOptions, arguments: &StatusArguments) -> Resu
     nanobot_runtime::install_tls();
     let status = block_on(async { Ok(Status::of(&config, arguments.probe).await?) })?;
     if arguments.json {
-        output::line(&serde_json::to_string_pretty(&status).map_err(std::io::Error::from)?)?;
+        output::line(&crate::commands::json(&status).map_err(std::io::Error::from)?)?;
     } else {
         output::line(&status.to_string())?;
     }

@@ -98,7 +98,7 @@ impl Screen {
         for piece in self.view.show(event) {
             self.clear();
             match piece {
-                Piece::Reply(text) if self.failed.is_none() => self.failed = output::write(&text).err(),
+                Piece::Reply(text) if self.failed.is_none() => self.failed = output::write_verbatim(&text).err(),
                 Piece::Reply(_) => {}
                 Piece::Note(text) => output::note(text.trim_end()),
             }

@@ -94,7 +94,7 @@ async fn print_replies(terminal: &mut Terminal, view: &mut View, is_command: boo
 fn print(view: &mut View, event: &TerminalEvent) -> Result<(), Failure> {
     for piece in view.show(event) {
         match piece {
-            Piece::Reply(text) => output::write(&text)?,
+            Piece::Reply(text) => output::write_verbatim(&text)?,
             Piece::Note(text) => output::note(text.trim_end()),
         }
     }

@@ -6,8 +6,9 @@
 
 use pulldown_cmark::{Event, Parser, Tag};
 
+use nanobot_escape::Escaper;
+
 use super::markdown::{options, render};
-use crate::output::harmless;
 
 /// How a reply is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub(super) enum Style {
 #[derive(Debug)]
 pub(super) struct TextStream {
     style: Style,
+    /// Escapes pieces; Markdown is escaped when it is rendered.
+    escaper: Escaper,
     /// What is not shown yet, or belongs to a block that is not finished.
     pending: String,
     /// Lines of the pending block that are shown already.
@@ -39,17 +42,28 @@ pub(super) struct TextStream {
 impl TextStream {
     /// An empty run.
     pub(super) fn new(style: Style) -> Self {
-        Self { style, pending: String::new(), shown: 0, separated: false, open_line: false }
+        Self {
+            style,
+            escaper: Escaper::default(),
+            pending: String::new(),
+            shown: 0,
+            separated: false,
+            open_line: false,
+        }
     }
 
     /// Takes a piece and returns what is to be printed now: nothing, or whole lines unless the style shows
     /// pieces at once.
     pub(super) fn push(&mut self, piece: &str) -> String {
         match self.style {
-            Style::Pieces => self.piece(harmless(piece)),
+            Style::Pieces => {
+                let piece = self.escaper.push(piece);
+                self.piece(piece)
+            }
             Style::Verbatim => self.piece(piece.to_owned()),
             Style::Lines => {
-                self.pending.push_str(&harmless(piece));
+                let piece = self.escaper.push(piece);
+                self.pending.push_str(&piece);
                 let end = self.pending.rfind('\n').map_or(0, |index| index + 1);
                 self.pending.drain(..end).collect()
             }
@@ -62,11 +76,14 @@ impl TextStream {
 
     /// Ends the run and returns the rest, which ends its line.
     pub(super) fn finish(&mut self) -> String {
-        let rest = std::mem::take(&mut self.pending);
+        let mut rest = std::mem::take(&mut self.pending);
+        let held = self.escaper.finish();
+        rest.push_str(&held);
         let mut text = match self.style {
             Style::Markdown => self.block(&rest),
             Style::Lines => rest,
-            Style::Pieces | Style::Verbatim => String::new(),
+            Style::Pieces => self.piece(held),
+            Style::Verbatim => String::new(),
         };
         if self.open_line || (!text.is_empty() && !text.ends_with('\n')) {
             text.push('\n');

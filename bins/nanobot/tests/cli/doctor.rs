@@ -87,7 +87,7 @@ async fn doctor(home: &Home, options: &[&str]) -> (Run, Vec<Value>) {
     (run, findings)
 }
 
-const FAULTS: [Planted; 32] = [
+const FAULTS: [Planted; 35] = [
     Planted {
         name: "a comma too many",
         plant: |home| home.write("config.json", "{\"agents\": {},,}"),
@@ -114,6 +114,33 @@ const FAULTS: [Planted; 32] = [
         severity: "warning",
         what: "did you mean `temperature`",
         remedy: "config show",
+    },
+    Planted {
+        name: "a protection that there is not",
+        plant: |home| set(home, &json!({"tools": {"exec": {"sandbox": "bwrap"}}})),
+        options: &[],
+        id: "config.protection",
+        severity: "fault",
+        what: "tools.exec.sandbox",
+        remedy: "container",
+    },
+    Planted {
+        name: "a token of the endpoint that can be guessed",
+        plant: |home| set(home, &json!({"gateway": {"token": "fifteen-letters"}})),
+        options: &[],
+        id: "gateway.token",
+        severity: "warning",
+        what: "gateway.token is shorter than 16",
+        remedy: "openssl rand",
+    },
+    Planted {
+        name: "a token of clients that can be guessed",
+        plant: |home| set(home, &json!({"channels": {"websocket": {"enabled": true, "token": "fifteen-letters"}}})),
+        options: &[],
+        id: "channels.token",
+        severity: "warning",
+        what: "channels.websocket.token is shorter than 16",
+        remedy: "openssl rand",
     },
     Planted {
         name: "keys that others can read",

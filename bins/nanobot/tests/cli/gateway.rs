@@ -1,5 +1,6 @@
 //! The gateway: start, health, a client, a second one, signals.
 
+use std::path::Path;
 use std::process::Stdio;
 
 use nanobot_testkit::{ModelServer, Reply, ReservedPort, WebSocketClient};
@@ -32,6 +33,11 @@ impl Running {
         tokio::time::timeout(DEADLINE, Self::started(home, arguments)).await.expect("the gateway starts in time")
     }
 
+    /// `host:port` of its health endpoint.
+    pub(crate) fn address(&self) -> &str {
+        &self.health
+    }
+
     /// What its health endpoint answers.
     pub(crate) async fn health(&self) -> String {
         get(&self.health, "/health").await
@@ -40,6 +46,18 @@ impl Running {
     async fn started(home: &Home, arguments: &[&str]) -> Self {
         let mut command = home.program();
         command.args(["gateway", "--port", "0"]).args(arguments);
+        Self::of(command).await
+    }
+
+    /// Starts a gateway that may open so many files.
+    pub(crate) async fn start_with_files(home: &Home, files: u32) -> Self {
+        let mut command = home.of(Path::new("/bin/sh"));
+        let script = format!("ulimit -n {files} && exec \"$0\" gateway --port 0");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_nanobot")]);
+        tokio::time::timeout(DEADLINE, Self::of(command)).await.expect("the gateway starts in time")
+    }
+
+    async fn of(command: std::process::Command) -> Self {
         let mut command = Command::from(command);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().unwrap();
@@ -80,7 +98,7 @@ impl Running {
     }
 }
 
-async fn get(address: &str, path: &str) -> String {
+pub(crate) async fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream
         .write_all(format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").as_bytes())

@@ -20,6 +20,8 @@ mod cuts;
 #[cfg(unix)]
 mod day;
 mod doctor;
+#[cfg(unix)]
+mod doors;
 mod faults;
 mod fences;
 #[cfg(unix)]

@@ -186,3 +186,23 @@ async fn a_port_that_is_taken_is_named() {
     assert!(error.to_string().contains(&format!("cannot listen on 127.0.0.1:{port}")), "{error}");
     assert!(fake.calls_of("setWebhook").is_empty(), "posts that nobody takes are not asked for");
 }
+
+#[tokio::test]
+async fn partial_and_silent_posts_keep_neither_telegram_out_nor_the_channel_from_ending() {
+    let (running, port) = start().await;
+    running.fake.wait_for_calls("getWebhookInfo", 1).await.unwrap();
+    let mut strangers = Vec::new();
+    for number in 0..1100 {
+        let mut stranger = TcpStream::connect(port.address()).await.unwrap();
+        if number % 2 == 0 {
+            // A connection that was closed already takes nothing.
+            drop(stranger.write_all(b"POST /telegram HTTP/1.1\r\nHost: localhost\r\nX-Slow: ").await);
+        }
+        strangers.push(stranger);
+    }
+    let pushed = running.fake.push(Incoming::private(&ann(), "still here?"));
+    running.fake.wait_for_acknowledged(pushed).await.unwrap();
+    let mut oldest = strangers.remove(0);
+    assert_eq!(oldest.read(&mut [0]).await.unwrap_or(0), 0, "the oldest lost its place");
+    running.stop().await;
+}

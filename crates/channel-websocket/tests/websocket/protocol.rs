@@ -248,3 +248,67 @@ async fn stopping_says_goodbye_and_a_taken_port_is_reported() {
     assert!(gateway.manager.stop().await);
     client.receive().await.unwrap_err();
 }
+
+#[tokio::test]
+async fn a_client_that_is_removed_receives_nothing_more() {
+    let gateway = gateway(with_token());
+    let (mut ann, mut idle) = (gateway.client("room").await, gateway.client("other").await);
+    gateway.settings.send_modify(|settings| settings.access.allow_from = AllowFrom::listed(["bob"]));
+    gateway.publish("room", "for bob alone").await;
+    for client in [&mut ann, &mut idle] {
+        assert_eq!(client.receive().await.unwrap()["event"], "error");
+        client.receive().await.unwrap_err();
+    }
+}
+
+/// Connections that show nothing.
+async fn silent(gateway: &Gateway, from: [u8; 4], count: usize) -> Vec<TcpStream> {
+    let address = address(&gateway.channel).await;
+    let mut silent = Vec::new();
+    for _ in 0..count {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind((from, 0).into()).unwrap();
+        silent.push(socket.connect(address).await.unwrap());
+    }
+    silent
+}
+
+#[tokio::test]
+async fn connections_without_a_token_take_no_clients_place() {
+    let gateway = gateway(with_token());
+    let silent = silent(&gateway, [127, 0, 0, 1], 300).await;
+    gateway.client("room").await;
+    drop(silent);
+}
+
+/// Other systems have one loopback address.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn one_address_cannot_take_all_places_of_the_handshake() {
+    let gateway = gateway(with_token());
+    let mut other = silent(&gateway, [127, 0, 0, 2], 1).await.remove(0);
+    let silent = silent(&gateway, [127, 0, 0, 1], 300).await;
+    gateway.client("room").await;
+    other
+        .write_all(b"GET /elsewhere HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n")
+        .await
+        .unwrap();
+    other.write_all(b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    other.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+    drop(silent);
+}
+
+#[tokio::test]
+async fn wrong_tokens_are_slowed_and_lock_no_one_out() {
+    let gateway = gateway(with_token());
+    let url = format!("ws://{}/?token=wrong", address(&gateway.channel).await);
+    let begun = std::time::Instant::now();
+    for _ in 0..6 {
+        WebSocketClient::connect(&url).await.unwrap_err();
+    }
+    // The least time that the delays take, however fast the machine is.
+    assert!(begun.elapsed().as_millis() >= 250 + 500 + 1000, "{:?}", begun.elapsed());
+    gateway.client("room").await;
+}

@@ -31,8 +31,8 @@ pub(crate) use following::Following;
 pub use login::{ChannelLogin, PendingLesson};
 pub use notices::LifecycleNotices;
 pub(crate) use notices::Notices;
-pub(crate) use status::reports;
 pub use status::{ChannelReport, Probed, channels_status};
+pub(crate) use status::{Running, reports};
 pub use test::{ChannelTest, TestOutcome};
 pub(crate) use welcome::Welcome;
 

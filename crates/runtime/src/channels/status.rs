@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 
 use super::{Wanted, make_all, wanted};
 use crate::error::chain;
-use crate::{RuntimeError, control_socket, platforms};
+use crate::{RuntimeError, platforms, remote};
 
 /// How long a platform may take to answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
@@ -100,22 +100,18 @@ impl fmt::Display for ChannelReport {
 /// that are on are asked, all at once.
 ///
 /// # Errors
-/// [`RuntimeError::Config`].
+/// [`RuntimeError::Config`] and [`RuntimeError::Silent`].
 pub async fn channels_status(config: &Config, probe: bool) -> Result<Vec<ChannelReport>, RuntimeError> {
-    let gateway = ControlClient::reach(&control_socket(config)).await.ok();
-    reports(config, gateway.as_ref(), probe).await
+    let gateway = remote::connect(config).await?;
+    reports(config, Running::of(gateway.as_ref()).await, probe).await
 }
 
-/// The same for a gateway that is known.
+/// The same for a gateway that was asked.
 pub(crate) async fn reports(
     config: &Config,
-    gateway: Option<&ControlClient>,
+    running: Running,
     probe: bool,
 ) -> Result<Vec<ChannelReport>, RuntimeError> {
-    let running = match gateway {
-        Some(gateway) => gateway.channels().await.map_or(Told::Nothing, Told::States),
-        None => Told::Nobody,
-    };
     let wanted = wanted(config)?;
     let made = make_all(wanted.clone());
     let fault = |name: &ChannelName| made.get(name).and_then(|(_, made)| made.as_ref().err().cloned());
@@ -135,29 +131,44 @@ pub(crate) async fn reports(
     Ok(reports)
 }
 
-/// What is known of running channels.
-enum Told {
+/// The running channels.
+pub(crate) enum Running {
     /// No gateway runs.
-    Nobody,
-    /// One runs, and does not say.
-    Nothing,
+    Nowhere,
+    /// A gateway of another version does not list them.
+    Unlisted,
+    /// The gateway does not answer.
+    Silent,
+    /// As the gateway says.
     States(Vec<ChannelState>),
 }
 
-fn report(wanted: &Wanted, running: &Told, fault: Option<String>) -> ChannelReport {
+impl Running {
+    pub(crate) async fn of(gateway: Option<&ControlClient>) -> Self {
+        match gateway {
+            Some(gateway) => gateway.channels().await.map_or(Self::Unlisted, Self::States),
+            None => Self::Nowhere,
+        }
+    }
+}
+
+fn report(wanted: &Wanted, running: &Running, fault: Option<String>) -> ChannelReport {
     let known = platforms::registry().kinds().any(|kind| kind == wanted.kind);
     let told = match running {
-        Told::States(states) => states.iter().find(|state| state.name == wanted.name).cloned(),
-        Told::Nobody | Told::Nothing => None,
+        Running::States(states) => states.iter().find(|state| state.name == wanted.name).cloned(),
+        Running::Nowhere | Running::Unlisted | Running::Silent => None,
     };
     let (state, why, since) = match (told, fault) {
         (Some(ChannelState { state, why, since, .. }), _) => (state, why, since),
         (None, Some(fault)) => ("failed".to_owned(), Some(fault), None),
         (None, None) if wanted.is_enabled => {
             let (state, why) = match running {
-                Told::Nobody => ("stopped", None),
-                Told::Nothing => ("unknown", Some("the gateway is of another version and does not say; restart it")),
-                Told::States(_) => ("stopped", Some("the gateway has not taken it up yet")),
+                Running::Nowhere => ("stopped", None),
+                Running::Silent => ("unknown", Some("the gateway does not answer")),
+                Running::Unlisted => {
+                    ("unknown", Some("the gateway is of another version and does not say; restart it"))
+                }
+                Running::States(_) => ("stopped", Some("the gateway has not taken it up yet")),
             };
             (state.to_owned(), why.map(str::to_owned), None)
         }

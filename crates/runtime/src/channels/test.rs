@@ -11,7 +11,7 @@ use nanobot_types::{InboundMessage, OutboundKey, OutboundKind, OutboundMessage};
 
 use super::status::ask;
 use super::{Wanted, wanted};
-use crate::{RuntimeError, control_socket};
+use crate::{RuntimeError, remote};
 
 /// What a test message says.
 const TEXT: &str = "This is a **test message** of nanobot. It arrived.";
@@ -39,11 +39,11 @@ impl ChannelTest {
     /// A channel of the configuration, switched on or not, by its name.
     ///
     /// # Errors
-    /// [`RuntimeError::NoChannel`] and [`RuntimeError::Channels`].
+    /// [`RuntimeError::NoChannel`], [`RuntimeError::Channels`] and [`RuntimeError::Silent`].
     pub async fn new(config: &Config, name: &str) -> Result<Self, RuntimeError> {
         let wanted = find(config, name)?;
         let channel = wanted.channel()?;
-        let gateway = ControlClient::reach(&control_socket(config)).await.ok();
+        let gateway = remote::connect(config).await?;
         Ok(Self { wanted, channel, gateway })
     }
 

@@ -5,7 +5,7 @@ use nanobot_config::Config;
 use nanobot_tools::ToolsConfig;
 
 use super::{Chart, Severity};
-use crate::channels::{Channels, make_all, wanted};
+use crate::channels::{Channels, Wanted, make_all, wanted};
 use crate::error::chain;
 use crate::platforms;
 
@@ -30,6 +30,7 @@ pub(super) async fn examine(chart: &mut Chart, config: &Config) {
             }
         };
         chart.good("channels.usable", format!("{key} is set up"));
+        short_token(chart, &key, &wanted);
         if let Ok(settings) = wanted.settings() {
             for notice in settings.access.notices(&name) {
                 let severity = if notice.is_warning() { Severity::Warning } else { Severity::Note };
@@ -56,6 +57,17 @@ pub(super) async fn examine(chart: &mut Chart, config: &Config) {
                 chart.fault("channels.answers", format!("{key}: {}", chain(&error)), remedy);
             }
         }
+    }
+}
+
+/// Warns about a token that can be guessed. Only the WebSocket channel checks tokens of clients.
+fn short_token(chart: &mut Chart, key: &str, wanted: &Wanted) {
+    const LENGTH: usize = 16;
+    let token = wanted.raw.section.get("token").and_then(serde_json::Value::as_str).unwrap_or_default();
+    if wanted.kind == "websocket" && !token.is_empty() && token.chars().count() < LENGTH {
+        let what = format!("{key}.token is shorter than {LENGTH} characters: it can be guessed");
+        let remedy = format!("Put a long random text into {key}.token, for example from `openssl rand -hex 32`.");
+        chart.warn("channels.token", what, remedy);
     }
 }
 

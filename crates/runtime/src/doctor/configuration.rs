@@ -33,6 +33,11 @@ pub(super) fn examine(chart: &mut Chart, config: &Config) {
                 let remedy = "Correct or remove the key; `nanobot config show` lists those there are.";
                 chart.warn("config.keys", finding.to_string(), remedy);
             }
+            Weight::Fault => {
+                let remedy = "Remove the key and decide whether to go on without: run the gateway as a user of its own, \
+                              or in the container image.";
+                chart.fault("config.protection", finding.to_string(), remedy);
+            }
             Weight::Note => chart.note(Severity::Note, "config.keys", finding.to_string(), None),
         }
     }

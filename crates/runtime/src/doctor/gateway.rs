@@ -5,8 +5,8 @@ use nanobot_control::ControlClient;
 use nanobot_server::{HealthServer, ServerConfig};
 
 use super::{Chart, Severity};
-use crate::control_socket;
 use crate::error::chain;
+use crate::remote;
 
 pub(super) async fn examine(chart: &mut Chart, config: &Config) {
     let server: ServerConfig = match config.section("gateway") {
@@ -21,9 +21,14 @@ pub(super) async fn examine(chart: &mut Chart, config: &Config) {
             "Put a long random text into gateway.token, or set gateway.host to 127.0.0.1.",
         );
     }
-    match ControlClient::reach(&control_socket(config)).await {
-        Ok(client) => running(chart, &client).await,
-        Err(_) => free(chart, &server).await,
+    if HealthServer::has_short_token(&server) {
+        let remedy = "Put a long random text into gateway.token, for example from `openssl rand -hex 32`.";
+        chart.warn("gateway.token", "gateway.token is shorter than 16 characters: it can be guessed", remedy);
+    }
+    match remote::connect(config).await {
+        Ok(Some(client)) => running(chart, &client).await,
+        Ok(None) => free(chart, &server).await,
+        Err(error) => chart.fault("gateway.answers", chain(&error), error.remedy().unwrap_or_default()),
     }
 }
 

@@ -72,7 +72,7 @@ pub async fn ask(
     on_start: impl FnOnce(&ModelChoice, Option<&FirstVisit>),
     on_event: impl Fn(TerminalEvent) + Send + Sync + 'static,
 ) -> Result<Answer, RuntimeError> {
-    if let Some(client) = gateway::of(config, &options).await {
+    if let Some(client) = gateway::of(config, &options).await? {
         on_start(&ModelChoice::of_gateway(client.about().model.clone()), None);
         return ask_gateway(&client, &options.session, text, on_event).await;
     }

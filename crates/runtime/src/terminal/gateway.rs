@@ -7,25 +7,25 @@ use nanobot_config::Config;
 use nanobot_control::ControlClient;
 
 use super::TerminalOptions;
-use crate::control_socket;
+use crate::{RuntimeError, remote};
 
 /// The gateway for this conversation.
-pub(super) async fn of(config: &Config, options: &TerminalOptions) -> Option<ControlClient> {
-    if options.demo { None } else { of_workspace(config).await }
+///
+/// # Errors
+/// As [`remote::connect`].
+pub(super) async fn of(config: &Config, options: &TerminalOptions) -> Result<Option<ControlClient>, RuntimeError> {
+    if options.demo { Ok(None) } else { of_workspace(config).await }
 }
 
 /// The gateway that has the configuration's home and workspace.
-pub(crate) async fn of_workspace(config: &Config) -> Option<ControlClient> {
-    let client = match ControlClient::reach(&control_socket(config)).await {
-        Ok(client) => client,
-        Err(error) => {
-            tracing::debug!(%error, "no gateway answers: working on the files");
-            return None;
-        }
-    };
+///
+/// # Errors
+/// As [`remote::connect`].
+pub(crate) async fn of_workspace(config: &Config) -> Result<Option<ControlClient>, RuntimeError> {
+    let Some(client) = remote::connect(config).await? else { return Ok(None) };
     let shares_workspace = config.workspace().is_ok_and(|workspace| workspace == client.about().workspace);
     if !shares_workspace {
         tracing::debug!("the gateway has another workspace: working on the files");
     }
-    shares_workspace.then_some(client)
+    Ok(shares_workspace.then_some(client))
 }

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(super) fn status(options: &LoadOptions, json: bool) -> Result<ExitCode, Failure> {
     let config = load(options)?;
     block_on(async {
-        let gateway = RemoteGateway::reach(&config).await;
+        let gateway = RemoteGateway::reach(&config).await?;
         let channels = match &gateway {
             Some(gateway) => gateway.channels().await?,
             None => Vec::new(),
@@ -24,7 +24,7 @@ pub(super) fn status(options: &LoadOptions, json: bool) -> Result<ExitCode, Fail
         let about = gateway.as_ref().map(RemoteGateway::about);
         if json {
             let shown = json!({ "running": about.is_some(), "gateway": about, "channels": channels });
-            output::line(&serde_json::to_string_pretty(&shown).map_err(std::io::Error::from)?)?;
+            output::line(&crate::commands::json(&shown).map_err(std::io::Error::from)?)?;
         } else {
             match about {
                 Some(about) => {
@@ -52,7 +52,7 @@ fn line_of(ChannelState { name, state, why, .. }: &ChannelState) -> String {
 pub(super) fn stop(options: &LoadOptions) -> Result<ExitCode, Failure> {
     let config = load(options)?;
     block_on(async {
-        let Some(gateway) = RemoteGateway::reach(&config).await else {
+        let Some(gateway) = RemoteGateway::reach(&config).await? else {
             output::line("The gateway does not run.")?;
             return Ok(ExitCode::SUCCESS);
         };
@@ -68,7 +68,7 @@ pub(super) fn stop(options: &LoadOptions) -> Result<ExitCode, Failure> {
 pub(super) fn restart(options: &LoadOptions) -> Result<ExitCode, Failure> {
     let config = load(options)?;
     block_on(async {
-        let Some(gateway) = RemoteGateway::reach(&config).await else {
+        let Some(gateway) = RemoteGateway::reach(&config).await? else {
             let remedy = "Start it with `nanobot gateway`.";
             return Err(Failure::new("the gateway does not run, so it cannot be restarted", remedy));
         };

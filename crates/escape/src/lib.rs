@@ -1,0 +1,153 @@
+//! Makes directional and invisible characters visible, and drops what steers a terminal.
+//!
+//! Decision: a character that reorders text (bidi controls) or cannot be seen (zero-width, tag and
+//! filler characters) is written as `\u{202e}`, so that what a person reads is what a file, a
+//! command or an approval says. Three uses stay as they are, because ordinary text looks wrong
+//! without them and they can hide nothing: joiners and variation selectors inside emoji, joiners
+//! between letters of Arabic and Indic scripts, and one variation selector after an ideograph. The
+//! flags of England, Scotland and Wales are the only tag sequences. All else is escaped, right-to-left
+//! marks too: a terminal orders letters without them.
+
+mod marks;
+
+use marks::{Keep, is_hidden};
+
+/// The notation of escaped characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Notation {
+    /// `\u{202e}`.
+    Text,
+    /// `\u202e`, which a JSON reader turns back.
+    Json,
+}
+
+/// Text for a person: without the control characters that steer a terminal (line feed and tab stay),
+/// and with hidden characters escaped.
+#[must_use]
+pub fn harmless(text: &str) -> String {
+    let mut escaper = Escaper::default();
+    let mut shown = escaper.push(text);
+    shown.push_str(&escaper.finish());
+    shown
+}
+
+/// Text with hidden characters escaped. Control characters stay: for text with styles of our own,
+/// and for logs, whose writer has escaped them.
+#[must_use]
+pub fn visible(text: &str) -> String {
+    let mut keep = Keep::default();
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        keep.take(character, &mut shown);
+    }
+    keep.finish(&mut shown);
+    shown
+}
+
+/// JSON whose strings hold hidden characters as JSON escapes. It is the same value.
+#[must_use]
+pub fn visible_json(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for character in json.chars() {
+        if is_hidden(character) { escape(character, Notation::Json, &mut shown) } else { shown.push(character) }
+    }
+    shown
+}
+
+/// [`harmless`] for text that comes in pieces: a sequence may be spread over several of them.
+#[derive(Debug, Default)]
+pub struct Escaper {
+    keep: Keep,
+}
+
+impl Escaper {
+    /// The next piece. A joiner at its end is held back until its neighbour is known.
+    #[must_use]
+    pub fn push(&mut self, piece: &str) -> String {
+        let mut shown = String::with_capacity(piece.len());
+        let is_shown = |character: &char| matches!(character, '\n' | '\t') || !character.is_control();
+        for character in piece.chars().filter(is_shown) {
+            self.keep.take(character, &mut shown);
+        }
+        shown
+    }
+
+    /// The rest, after the last piece.
+    #[must_use]
+    pub fn finish(&mut self) -> String {
+        let mut shown = String::new();
+        self.keep.finish(&mut shown);
+        shown
+    }
+}
+
+fn escape(character: char, notation: Notation, into: &mut String) {
+    match notation {
+        Notation::Text => into.extend(character.escape_unicode()),
+        Notation::Json => {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                into.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_characters_are_shown() {
+        let table = [
+            ("rm \u{202e}txt.exe", "rm \\u{202e}txt.exe"),
+            ("\u{2066}a\u{2069}", "\\u{2066}a\\u{2069}"),
+            ("a\u{200b}b\u{2060}c\u{feff}d\u{ad}e", "a\\u{200b}b\\u{2060}c\\u{feff}d\\u{ad}e"),
+            ("a\u{200d}b\u{200c}c", "a\\u{200d}b\\u{200c}c"),
+            ("hi\u{e0068}\u{e0069}", "hi\\u{e0068}\\u{e0069}"),
+            ("x\u{fe0f}y", "x\\u{fe0f}y"),
+            ("😀\u{fe0f}\u{fe0f}", "😀\u{fe0f}\\u{fe0f}"),
+            ("😀\u{e0101}\u{e0102}", "😀\\u{e0101}\\u{e0102}"),
+            ("👩\u{200d}", "👩\\u{200d}"),
+            ("👩\u{200d}\u{200d}💻", "👩\\u{200d}\\u{200d}💻"),
+            ("🏴\u{e0068}\u{e0069}\u{e007f}", "🏴\\u{e0068}\\u{e0069}\\u{e007f}"),
+            ("\u{3164}\u{115f}", "\\u{3164}\\u{115f}"),
+            ("a\u{2028}b", "a\\u{2028}b"),
+            ("שלום\u{200f}!", "שלום\\u{200f}!"),
+        ];
+        for (text, shown) in table {
+            assert_eq!(visible(text), shown, "{text:?}");
+            assert_eq!(harmless(text), shown, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn ordinary_text_looks_as_it_did() {
+        let table = [
+            "plain, 中文, العربية, עברית",
+            "👩\u{200d}💻 👨\u{200d}👩\u{200d}👧 🏳\u{fe0f}\u{200d}🌈 👩🏽\u{200d}🚀",
+            "❤\u{fe0f} ☺\u{fe0e} 1\u{fe0f}\u{20e3} ©\u{fe0f}",
+            "می\u{200c}خواهم क्\u{200d}ष",
+            "葛\u{e0100}城",
+            "🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}!",
+        ];
+        for text in table {
+            assert_eq!(harmless(text), text);
+            // However it is cut.
+            let mut escaper = Escaper::default();
+            let mut shown: String = text.chars().map(|character| escaper.push(&character.to_string())).collect();
+            shown.push_str(&escaper.finish());
+            assert_eq!(shown, text);
+        }
+    }
+
+    #[test]
+    fn terminals_are_not_steered() {
+        assert_eq!(harmless("a\u{1b}[2J\tb\r\nc\u{9b}d\u{7}"), "a[2J\tb\ncd");
+        assert_eq!(visible("\u{1b}[1ma"), "\u{1b}[1ma");
+    }
+
+    #[test]
+    fn json_keeps_its_value() {
+        assert_eq!(visible_json("\"a\u{202e}\u{e0041}👩\u{200d}💻\""), "\"a\\u202e\\udb40\\udc41👩\\u200d💻\"");
+    }
+}
