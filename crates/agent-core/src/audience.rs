@@ -43,6 +43,16 @@ impl Audiences {
         kept(session, &view.metadata)
     }
 
+    /// A name for who owns what a session makes: its person, or the room itself; `None` where
+    /// everything is everyone's.
+    pub async fn owner(&self, session: &SessionKey) -> Option<String> {
+        match self.of(session).await {
+            Audience::Undivided => None,
+            audience @ Audience::Person(_) => Some(written(&audience)),
+            Audience::Room(session) => Some(format!("{ROOM}:{session}")),
+        }
+    }
+
     /// In which sessions somebody in this one may search.
     pub async fn reach(&self, session: &SessionKey) -> SessionReach {
         match self.of(session).await {

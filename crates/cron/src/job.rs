@@ -198,6 +198,9 @@ pub struct Job {
     /// What happens when the last run is not done, where it is not as usual.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap: Option<Overlap>,
+    /// Whose conversation made it, where people have memory of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
     #[serde(flatten)]
     extra: Map,
 }
@@ -245,6 +248,20 @@ impl When {
     /// [`ScheduleError::Zone`].
     pub fn zone(&self, zone: Zone) -> Result<Zone, ScheduleError> {
         self.tz.as_deref().filter(|name| !name.is_empty()).map_or(Ok(zone), zone_named)
+    }
+
+    /// The keys that are set and change nothing, because the kind of this schedule does not use
+    /// them.
+    #[must_use]
+    pub fn without_effect(&self) -> Vec<&'static str> {
+        let set = [
+            ("atMs", self.at_ms.is_some(), self.kind == "at"),
+            ("everyMs", self.every_ms.is_some(), self.kind == "every"),
+            ("expr", self.expr.is_some(), self.kind == "cron"),
+            // A single run is shown in its zone.
+            ("tz", self.tz.as_deref().is_some_and(|name| !name.is_empty()), self.kind != "every"),
+        ];
+        set.into_iter().filter(|(_, is_set, is_used)| *is_set && !is_used).map(|(key, ..)| key).collect()
     }
 
     /// When, in words: `every 60 s`, `0 9 * * * (Europe/Paris)`; a zone as it is written.
@@ -298,6 +315,7 @@ impl Job {
             updated_at_ms: now,
             catchup: None,
             overlap: None,
+            owner: None,
             extra: Map::new(),
         }
     }

@@ -6,6 +6,7 @@
 //! files or models.
 
 mod expression;
+mod interval;
 mod job;
 mod manage;
 mod plan;
@@ -15,10 +16,11 @@ mod store;
 mod tool;
 mod zone;
 
+pub use interval::interval_seconds;
 pub use job::{Catchup, Job, JobState, Jobs, Overlap, Payload, RunRecord, RunStatus, Running, When, in_words};
 pub use manage::time_in;
 pub use schedule::{CronExpression, Schedule, ScheduleError};
 pub use service::{Clock, CronParts, CronService, CronSettings, Runs, SystemClock};
-pub use store::{CronError, JobStore};
-pub use tool::{CronArguments, CronTool};
+pub use store::{CronError, JobStore, LONGEST_MESSAGE};
+pub use tool::{CronArguments, CronTool, Owners};
 pub use zone::{Zone, host_zone, zone_named};

@@ -3,6 +3,7 @@
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 
 use crate::job::{Job, Running};
+use crate::store::{LONGEST_MESSAGE, LONGEST_NAME};
 use crate::zone::{Zone, instant_of};
 use crate::{CronError, JobStore, ScheduleError};
 
@@ -13,8 +14,12 @@ impl JobStore {
     /// Adds a job that is going to be due, and returns it as it is kept. Blocks.
     ///
     /// # Errors
-    /// [`CronError::Schedule`] when it would never run; else as [`JobStore::edit`].
+    /// [`CronError::Schedule`] when it would never run, [`CronError::TooLong`]; else as [`JobStore::edit`].
     pub fn add(&self, mut job: Job, now: DateTime<Utc>, zone: Zone) -> Result<Job, CronError> {
+        let texts = [("message", &job.payload.message, LONGEST_MESSAGE), ("name", &job.name, LONGEST_NAME)];
+        if let Some((what, _, limit)) = texts.into_iter().find(|(_, text, limit)| text.chars().count() > *limit) {
+            return Err(CronError::TooLong { what, limit });
+        }
         let schedule = job.schedule.schedule(zone)?;
         let next = schedule.next_after(now, now).ok_or(ScheduleError::Never)?;
         job.state.next_run_at_ms = Some(next.timestamp_millis());
@@ -27,7 +32,17 @@ impl JobStore {
     /// # Errors
     /// [`CronError::Unknown`]; else as [`JobStore::edit`].
     pub fn remove(&self, id: &str) -> Result<Job, CronError> {
-        self.edit(|jobs| jobs.remove(id))?.ok_or_else(|| unknown(id))
+        self.remove_if(id, |_| true)
+    }
+
+    /// Removes a job that is `meant`; another one is not found. Blocks.
+    ///
+    /// # Errors
+    /// As [`JobStore::remove`].
+    pub fn remove_if(&self, id: &str, meant: impl FnOnce(&Job) -> bool) -> Result<Job, CronError> {
+        let removed =
+            self.edit(|jobs| jobs.find(id).is_some_and(|job| meant(job)).then(|| jobs.remove(id)).flatten())?;
+        removed.ok_or_else(|| unknown(id))
     }
 
     /// Lets a job run, or keeps it from running. It is due at its next time from `now` on; what

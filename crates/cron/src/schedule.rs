@@ -25,6 +25,20 @@ pub enum ScheduleError {
     /// The interval is none.
     #[error("an interval is at least one second")]
     Interval,
+    /// The words for an interval cannot be read.
+    #[error("'{text}' is no interval; write it like 600, 30m, 1h, or 30 minutes")]
+    Words {
+        /// What was written.
+        text: String,
+    },
+    /// It runs more often than is allowed.
+    #[error("it would run every {seconds} s, and at most every {allowed} s is allowed here (cron.minIntervalSeconds)")]
+    TooOften {
+        /// The shortest time between two runs.
+        seconds: i64,
+        /// The shortest that is allowed.
+        allowed: u32,
+    },
     /// The time cannot be read.
     #[error("'{text}' is no time; write it like 2026-12-24T18:00")]
     Time {
@@ -80,6 +94,22 @@ impl Schedule {
         let read = Expression::parse(expression);
         let read = read.map_err(|why| ScheduleError::Expression { expression: expression.to_owned(), why })?;
         Ok(Self::Cron { expression: CronExpression(Box::new(read)), zone })
+    }
+
+    /// The shortest time between two runs; `None` for a single run.
+    #[must_use]
+    pub fn shortest_gap(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
+        match self {
+            Self::At(_) => None,
+            Self::Every(interval) => Some(*interval),
+            // Gaps under a minute come from seconds, and three times hold two of one minute then.
+            Self::Cron { .. } => {
+                let first = self.next_after(now, now)?;
+                let second = self.next_after(first, now)?;
+                let third = self.next_after(second, now);
+                Some(third.map_or(second - first, |third| (third - second).min(second - first)))
+            }
+        }
     }
 
     /// The first time after `after`; an interval is counted from `anchor`. `None` when there is none.

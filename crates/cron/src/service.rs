@@ -36,7 +36,7 @@ const LOOK_WHILE_RUNNING: Duration = Duration::from_secs(5);
 const SESSIONS: &str = "cron:";
 
 /// `cron`, as far as it says how jobs run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CronSettings {
     /// What happens to times that passed while no gateway ran.
@@ -45,6 +45,20 @@ pub struct CronSettings {
     pub overlap: Overlap,
     /// Whether jobs may make jobs.
     pub jobs_may_add_jobs: bool,
+    /// The shortest time between two runs of a job that the assistant may set, in seconds.
+    pub min_interval_seconds: u32,
+}
+
+impl Default for CronSettings {
+    /// A minute; jobs make no jobs.
+    fn default() -> Self {
+        Self {
+            catchup: Catchup::default(),
+            overlap: Overlap::default(),
+            jobs_may_add_jobs: false,
+            min_interval_seconds: 60,
+        }
+    }
 }
 
 /// What time it is.

@@ -52,6 +52,14 @@ pub enum CronError {
     /// A schedule cannot be one.
     #[error(transparent)]
     Schedule(#[from] crate::ScheduleError),
+    /// A text of a job is too long.
+    #[error("the {what} of a job has at most {limit} characters; put more into a file and name that")]
+    TooLong {
+        /// Its message or its name.
+        what: &'static str,
+        /// The limit.
+        limit: usize,
+    },
     /// There is no such job.
     #[error("Job {id} not found")]
     Unknown {
@@ -59,6 +67,11 @@ pub enum CronError {
         id: JobId,
     },
 }
+
+/// The most characters of what a job tells the assistant.
+pub const LONGEST_MESSAGE: usize = 8_000;
+/// The most characters of a job's name.
+pub(crate) const LONGEST_NAME: usize = 200;
 
 /// When the file was last changed, and how long it is.
 pub(crate) type Stamp = (SystemTime, u64);

@@ -2,17 +2,54 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use nanobot_tool::{ToolContext, ToolError, TypedTool};
-use nanobot_types::{DeliveryContext, Effect, Origin};
+use nanobot_types::{DeliveryContext, Effect, Origin, SessionKey};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::job::{Job, Payload, RunStatus, When};
 use crate::zone::{Zone, zone_named};
-use crate::{Clock, CronError, CronSettings, JobStore, Schedule, time_in};
+use crate::{Clock, CronError, CronSettings, JobStore, Schedule, ScheduleError, interval_seconds, time_in};
 
 /// How much of a message is a job's name.
 const NAME_LENGTH: usize = 30;
+
+/// Knows whose conversation a session is.
+#[async_trait]
+pub trait Owners: Send + Sync + std::fmt::Debug {
+    /// A name for the owner, the same for as long as the session is theirs; `None` where
+    /// everything is everyone's.
+    async fn owner(&self, session: &SessionKey) -> Option<String>;
+}
+
+/// Everything is everyone's.
+#[derive(Debug)]
+struct Shared;
+
+#[async_trait]
+impl Owners for Shared {
+    async fn owner(&self, _session: &SessionKey) -> Option<String> {
+        None
+    }
+}
+
+/// Who asks: an owner and a chat.
+struct Asker {
+    owner: Option<String>,
+    channel: String,
+    chat: String,
+}
+
+impl Asker {
+    /// `true` if a job is theirs. One without an owner belongs to the chat that it writes to.
+    fn owns(&self, job: &Job) -> bool {
+        let Some(own) = &self.owner else { return true };
+        let writes_here =
+            job.payload.channel.as_ref() == Some(&self.channel) && job.payload.to.as_ref() == Some(&self.chat);
+        job.owner.as_ref().map_or(writes_here, |owner| owner == own)
+    }
+}
 
 /// Sets, lists and removes jobs.
 #[derive(Clone, Debug)]
@@ -21,13 +58,20 @@ pub struct CronTool {
     clock: Arc<dyn Clock>,
     settings: CronSettings,
     zone: Zone,
+    owners: Arc<dyn Owners>,
 }
 
 impl CronTool {
     /// A tool that changes `store`; times without a zone are meant in `zone`.
     #[must_use]
     pub fn new(store: JobStore, clock: Arc<dyn Clock>, settings: CronSettings, zone: Zone) -> Self {
-        Self { store, clock, settings, zone }
+        Self { store, clock, settings, zone, owners: Arc::new(Shared) }
+    }
+
+    /// The same, with jobs that only their owner's conversations list and remove.
+    #[must_use]
+    pub fn owned(self, owners: Arc<dyn Owners>) -> Self {
+        Self { owners, ..self }
     }
 }
 
@@ -72,18 +116,52 @@ impl TypedTool for CronTool {
     const EFFECT: Effect = Effect::Irreversible;
 
     async fn call(&self, arguments: CronArguments, context: &ToolContext) -> Result<String, ToolError> {
+        let asker = Asker {
+            owner: self.owners.owner(&context.session).await,
+            channel: context.channel.to_string(),
+            chat: context.chat_id.to_string(),
+        };
         let job = match arguments.action {
-            Action::Add => Some(self.job(&arguments, context)?),
+            Action::Add => Some((self.job(&arguments, context)?, arguments.note())),
             Action::List | Action::Remove => None,
         };
         let own = self.clone();
         let id = arguments.job_id;
         let done = tokio::task::spawn_blocking(move || match (arguments.action, job) {
-            (Action::Add, Some(job)) => own.add(job),
-            (Action::Remove, _) => own.remove(id.as_deref()),
-            (Action::List | Action::Add, _) => own.list(),
+            (Action::Add, Some((job, note))) => own.add(job, asker.owner, &note),
+            (Action::Remove, _) => own.remove(id.as_deref(), &asker),
+            (Action::List | Action::Add, _) => own.list(&asker),
         });
         done.await.map_err(|error| ToolError::new(error.to_string()))?
+    }
+}
+
+impl CronArguments {
+    /// A sentence about the arguments that change nothing beside the one that counts.
+    fn note(&self) -> String {
+        let is_set = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.trim().is_empty());
+        let (every, cron, at) = (self.every_seconds.is_some(), is_set(&self.cron_expr), is_set(&self.at));
+        let others = [
+            ("cron_expr", cron && every),
+            ("at", at && (every || cron)),
+            ("schedule", is_set(&self.schedule) && (every || cron || at)),
+            ("tz", is_set(&self.tz) && every),
+        ];
+        let ignored: Vec<&str> =
+            others.into_iter().filter(|(_, is_ignored)| *is_ignored).map(|(name, _)| name).collect();
+        match ignored.as_slice() {
+            [] => String::new(),
+            names => {
+                let counts = if every {
+                    "every_seconds"
+                } else if cron {
+                    "cron_expr"
+                } else {
+                    "at"
+                };
+                format!(" Without effect beside {counts}: {}.", names.join(", "))
+            }
+        }
     }
 }
 
@@ -96,6 +174,7 @@ impl CronTool {
         let message = arguments.message.as_deref().map(str::trim).filter(|message| !message.is_empty());
         let message = message.ok_or("message is required for add")?;
         let schedule = self.when(arguments).map_err(|error| told(&error))?;
+        self.bounded(&schedule).map_err(|error| told(&error))?;
         let name: String = message.chars().take(NAME_LENGTH).collect();
         let delivery = DeliveryContext { reply_to: None, ..context.delivery.clone() };
         let payload = Payload {
@@ -122,10 +201,8 @@ impl CronTool {
             return Ok(When::at(time_in(&at, zone)?));
         }
         let text = given(&arguments.schedule).unwrap_or_default();
-        let seconds =
-            text.trim().strip_prefix("every ").and_then(|rest| rest.trim_end_matches('s').trim().parse().ok());
-        if let Some(seconds) = seconds {
-            return Ok(When::every_seconds(seconds));
+        if text.trim_start().to_ascii_lowercase().starts_with("every") {
+            return Ok(When::every_seconds(interval_seconds(&text)?));
         }
         if Schedule::cron(&text, zone).is_ok() {
             return Ok(When::cron(text.trim(), zone));
@@ -133,23 +210,34 @@ impl CronTool {
         Ok(When::at(time_in(&text, zone)?))
     }
 
-    fn add(&self, job: Job) -> Result<String, ToolError> {
-        let job = self.store.add(job, self.clock.now(), self.zone).map_err(|error| told(&error))?;
-        let next = job.next_in_words(self.zone).unwrap_or_default();
-        Ok(format!("Created job '{}' (id: {}). Next run: {next}.", job.name, job.id))
+    /// Refuses a schedule that runs too often: each run is a turn of a model.
+    fn bounded(&self, when: &When) -> Result<(), CronError> {
+        let gap = when.schedule(self.zone)?.shortest_gap(self.clock.now()).map(|gap| gap.num_milliseconds());
+        let allowed = self.settings.min_interval_seconds;
+        match gap.filter(|gap| *gap < i64::from(allowed) * 1000) {
+            Some(gap) => Err(ScheduleError::TooOften { seconds: gap / 1000, allowed }.into()),
+            None => Ok(()),
+        }
     }
 
-    fn remove(&self, id: Option<&str>) -> Result<String, ToolError> {
+    fn add(&self, mut job: Job, owner: Option<String>, note: &str) -> Result<String, ToolError> {
+        job.owner = owner;
+        let job = self.store.add(job, self.clock.now(), self.zone).map_err(|error| told(&error))?;
+        let next = job.next_in_words(self.zone).unwrap_or_default();
+        Ok(format!("Created job '{}' (id: {}). Next run: {next}.{note}", job.name, job.id))
+    }
+
+    fn remove(&self, id: Option<&str>, asker: &Asker) -> Result<String, ToolError> {
         let id = id.map(str::trim).filter(|id| !id.is_empty()).ok_or("job_id is required for remove")?;
-        match self.store.remove(id) {
+        match self.store.remove_if(id, |job| asker.owns(job)) {
             Ok(job) => Ok(format!("Removed job {}", job.id)),
             Err(error) => Err(told(&error)),
         }
     }
 
-    fn list(&self) -> Result<String, ToolError> {
+    fn list(&self, asker: &Asker) -> Result<String, ToolError> {
         let jobs = self.store.read().map_err(|error| told(&error))?;
-        let lines: Vec<String> = jobs.iter().map(|job| self.line(job)).collect();
+        let lines: Vec<String> = jobs.iter().filter(|job| asker.owns(job)).map(|job| self.line(job)).collect();
         if lines.is_empty() {
             return Ok("No scheduled jobs.".to_owned());
         }

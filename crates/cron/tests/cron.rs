@@ -11,5 +11,7 @@ mod model;
 mod service;
 #[path = "cron/store.rs"]
 mod store;
+#[path = "cron/tool.rs"]
+mod tool;
 #[path = "cron/zone.rs"]
 mod zone;

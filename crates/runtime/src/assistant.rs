@@ -156,7 +156,7 @@ impl Tools {
         let http = Arc::new(HttpClients::new(&tools.web, Arc::new(tools.url_guard()?), reader));
         let tools = builtin(&tools, &policy, &http, Arc::new(DirectRunner))?;
         let mut lookups = recollection::tools(config)?;
-        lookups.extend(Scheduling::of(config)?.tool());
+        lookups.extend(Scheduling::of(config)?.tool(recollection::audiences(config)?));
         Ok(Self {
             tools,
             lookups,

@@ -161,6 +161,7 @@ mod tests {
 
     #[test]
     fn arguments_lose_secrets_and_length_but_not_their_shape() {
+        let secrets = Secrets::new(["open sesame".to_owned()]);
         let long = "x".repeat(600);
         let cut = format!("{}… (600 characters)", "x".repeat(500));
         for (arguments, expected) in [
@@ -169,14 +170,15 @@ mod tests {
                 json!({"command": "curl -H 'Authorization: Bearer abc'", "token": "t"}).to_string(),
                 json!({"command": "curl -H 'Authorization: Bearer ***'", "token": "***"}),
             ),
+            (json!({"open sesame": "say open sesame"}).to_string(), json!({"***": "say ***"})),
             (json!({"content": long}).to_string(), json!({"content": cut})),
             ("{\"apiKey\": \"abc".to_owned(), json!("{\"apiKey\": \"***")),
             (String::new(), json!("")),
         ] {
-            assert_eq!(bounded(&arguments), expected, "{arguments}");
+            assert_eq!(bounded(&arguments, &secrets), expected, "{arguments}");
         }
         let many: Vec<String> = (0..1000).map(|number| format!("word {number}")).collect();
-        let Value::String(text) = bounded(&json!({"words": many}).to_string()) else { panic!("not cut") };
+        let Value::String(text) = bounded(&json!({"words": many}).to_string(), &secrets) else { panic!("not cut") };
         assert!(text.chars().count() < ARGUMENTS_LIMIT + 40 && text.ends_with(" characters)"), "{text}");
     }
 

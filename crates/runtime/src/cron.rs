@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nanobot_agent_core::Agent;
+use nanobot_agent_core::{Agent, Audiences};
 use nanobot_bus::{Bus, Claims, Ledger, LedgerEntry, LedgerFilter, Queue};
 use nanobot_config::Config;
 use nanobot_cron::{
-    CronParts, CronService, CronSettings, CronTool, JobStore, Runs, SystemClock, Zone, host_zone, zone_named,
+    CronParts, CronService, CronSettings, CronTool, JobStore, Owners, Runs, SystemClock, Zone, host_zone, zone_named,
 };
 use nanobot_session::{Entry, ReadFrom, SessionStore, TurnEnd, TurnOutcome};
 use nanobot_tool::{Tool, Typed};
@@ -64,8 +64,9 @@ impl Scheduling {
     }
 
     /// The tool that sets them, unless they are switched off.
-    pub(crate) fn tool(&self) -> Option<Arc<dyn Tool>> {
-        let tool = CronTool::new(self.store.clone(), Arc::new(SystemClock), self.settings, self.zone);
+    pub(crate) fn tool(&self, audiences: Audiences) -> Option<Arc<dyn Tool>> {
+        let tool = CronTool::new(self.store.clone(), Arc::new(SystemClock), self.settings, self.zone)
+            .owned(Arc::new(AudienceOwners(audiences)));
         self.enabled.then(|| Arc::new(Typed::new(tool)) as Arc<dyn Tool>)
     }
 
@@ -79,6 +80,17 @@ impl Scheduling {
         let Self { store, zone, enabled, settings } = self;
         let parts = CronParts { store, bus, claims, runs, clock: Arc::new(SystemClock), settings, zone };
         enabled.then(|| CronService::new(parts))
+    }
+}
+
+/// Names owners by who hears their conversation.
+#[derive(Debug)]
+struct AudienceOwners(Audiences);
+
+#[async_trait]
+impl Owners for AudienceOwners {
+    async fn owner(&self, session: &SessionKey) -> Option<String> {
+        self.0.owner(session).await
     }
 }
 

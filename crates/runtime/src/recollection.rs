@@ -55,11 +55,19 @@ pub(crate) fn private_paths(config: &Config) -> Result<Vec<PathBuf>, RuntimeErro
     Ok(private)
 }
 
+/// Who hears which session.
+///
+/// # Errors
+/// As [`memory_store`].
+pub(crate) fn audiences(config: &Config) -> Result<Audiences, RuntimeError> {
+    Ok(Audiences::new(session_store(config)?, memory_store(config)?.is_divided()))
+}
+
 /// The tools that search, and where memory is divided the one that writes to it.
 pub(crate) fn tools(config: &Config) -> Result<Vec<Arc<dyn Tool>>, RuntimeError> {
     let workspace = config.workspace()?;
     let memory = memory_store(config)?;
-    let audiences = Audiences::new(session_store(config)?, memory.is_divided());
+    let audiences = audiences(config)?;
     let index = Arc::new(search_index(config)?);
     let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(Typed::new(MemorySearchTool::new(index.clone(), audiences.clone(), &workspace))),

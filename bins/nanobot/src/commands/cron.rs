@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
 use nanobot_config::Config;
-use nanobot_runtime::jobs::{CronError, Job, Payload, RunStatus, When, Zone, in_words, time_in, zone_named};
+use nanobot_runtime::jobs::{
+    CronError, Job, Payload, RunStatus, When, Zone, in_words, interval_seconds, time_in, zone_named,
+};
 use nanobot_runtime::{LoadOptions, RemoteGateway, Scheduling, channels_status, load};
 
 use super::block_on;
@@ -66,9 +68,9 @@ pub(crate) struct CronAddArguments {
     /// What the job is called; otherwise the beginning of its message
     #[arg(short, long)]
     name: Option<String>,
-    /// Repeat after so many seconds
+    /// Repeat after so many seconds, or 30m, 1h, "2 days"
     #[arg(short, long, value_name = "SECONDS", allow_negative_numbers = true, conflicts_with = "tz")]
-    every: Option<i64>,
+    every: Option<String>,
     /// Repeat by five fields: minute, hour, day of month, month, day of week; seconds may stand behind
     #[arg(long, value_name = "EXPRESSION")]
     cron: Option<String>,
@@ -104,7 +106,7 @@ pub(crate) fn cron(options: &LoadOptions, command: CronCommand) -> Result<ExitCo
     let text = match command {
         CronCommand::Add(arguments) => {
             let (job, zone) = job(arguments, now, zone)?;
-            let hints = hints(&config, &job)?;
+            let hints = hints(&config, &job, now, zone)?;
             let job = store.add(job, now, zone).map_err(|error| failed(&error))?;
             hints.iter().for_each(|hint| output::note(hint));
             format!("Created job '{}' (id: {}). {}\n", harmless(&job.name), job.id, next(&job, zone))
@@ -147,7 +149,7 @@ fn job(arguments: CronAddArguments, now: DateTime<Utc>, home: Zone) -> Result<(J
     }
     let zone = tz.as_deref().map_or(Ok(home), zone_named).map_err(|error| failed(&error.into()))?;
     let when = match (every, cron, at) {
-        (Some(seconds), _, _) => When::every_seconds(seconds),
+        (Some(words), _, _) => When::every_seconds(interval_seconds(&words).map_err(|error| failed(&error.into()))?),
         (_, Some(expression), _) => When::cron(expression.trim(), zone),
         (_, _, at) => When::at(time_in(&at.unwrap_or_default(), zone).map_err(|error| failed(&error.into()))?),
     };
@@ -157,7 +159,7 @@ fn job(arguments: CronAddArguments, now: DateTime<Utc>, home: Zone) -> Result<(J
 }
 
 /// What somebody should know who waits for a new job.
-fn hints(config: &Config, job: &Job) -> Result<Vec<String>, Failure> {
+fn hints(config: &Config, job: &Job, now: DateTime<Utc>, zone: Zone) -> Result<Vec<String>, Failure> {
     nanobot_runtime::install_tls();
     let (gateway, channels) = block_on(async {
         let gateway = RemoteGateway::reach(config).await;
@@ -165,6 +167,10 @@ fn hints(config: &Config, job: &Job) -> Result<Vec<String>, Failure> {
         Ok((gateway, channels))
     })?;
     let mut hints = Vec::new();
+    let gap = job.schedule.schedule(zone).ok().and_then(|schedule| schedule.shortest_gap(now));
+    if let Some(seconds) = gap.map(|gap| gap.num_seconds()).filter(|seconds| (1..60).contains(seconds)) {
+        hints.push(format!("It runs every {seconds} s; each run is a turn that the model is paid for."));
+    }
     let channel = job.payload.channel.as_deref().unwrap_or_default();
     if !job.payload.deliver {
         hints.push("Nobody is sent its answer; `--deliver` with `--channel` and `--to` sends it to a chat.".to_owned());
@@ -240,6 +246,7 @@ fn failed(error: &CronError) -> Failure {
         CronError::Unknown { .. } => "`nanobot cron list --all` shows the ids.",
         CronError::Schedule(_) => "`nanobot cron add --help` says how times are written.",
         CronError::TooNew { .. } => "Use the newer program, or move the file away to begin without jobs.",
+        CronError::TooLong { .. } => "Give a shorter text.",
         CronError::Unreadable { .. } => "Look at that file; `nanobot doctor` says what it found.",
         CronError::Io { .. } => "Look at the permissions of that file and of its folder, and at the room on its disk.",
     };

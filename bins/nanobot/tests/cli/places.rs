@@ -40,6 +40,7 @@ fn configure(home: &Home, telegram: &TelegramFake, model: &ModelServer, beats: b
     home.configure(&json!({
         "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
         "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
+        "cron": {"minIntervalSeconds": 1},
         "gateway": {"heartbeat": {"enabled": beats, "intervalS": 1}},
         "channels": {"telegram": {
             "enabled": true, "token": TOKEN, "apiBase": telegram.api_base(), "allowFrom": ["*"],

@@ -150,6 +150,18 @@ fn jobs(chart: &mut Chart, config: &Config) {
                     format!("Correct it in {path}, or take it away with `nanobot cron remove {}`.", job.id),
                 );
             }
+            for (job, key) in
+                enabled().flat_map(|job| job.schedule.without_effect().into_iter().map(move |key| (job, key)))
+            {
+                chart.warn(
+                    "cron.keys",
+                    format!(
+                        "the job '{}': schedule.{key} has no effect beside the kind '{}'",
+                        job.name, job.schedule.kind
+                    ),
+                    format!("Take it out of {path}, or change the kind."),
+                );
+            }
             for job in enabled().filter(|job| job.state.last_status == Some(RunStatus::Error)) {
                 let why = job.state.last_error.as_deref().unwrap_or("for a reason that is not on record");
                 chart.warn(
