@@ -3,6 +3,8 @@
 
 #[path = "agent/attempts.rs"]
 mod attempts;
+#[path = "agent/backlog.rs"]
+mod backlog;
 #[path = "agent/blame.rs"]
 mod blame;
 #[path = "agent/commands.rs"]

@@ -58,14 +58,18 @@ impl SessionStore for InMemoryStore {
         Ok(session.head)
     }
 
-    async fn read(&self, key: &SessionKey, from: ReadFrom) -> Result<SessionView, SessionError> {
+    async fn read(&self, key: &SessionKey, wanted: ReadFrom) -> Result<SessionView, SessionError> {
         let sessions = self.sessions();
         let Some(session) = sessions.get(key) else {
             return Ok(SessionView::default());
         };
-        let from = match from {
+        let from = match wanted {
             ReadFrom::Cursor => session.state.cursor,
-            ReadFrom::Seq(seq) => seq,
+            ReadFrom::Seq(seq) | ReadFrom::Range { from: seq, .. } => seq,
+        };
+        let wanted = |record: &&Record| match wanted {
+            ReadFrom::Range { upto, .. } => record.seq < upto || matches!(record.entry, Entry::Rewound { .. }),
+            ReadFrom::Cursor | ReadFrom::Seq(_) => true,
         };
         let first = session.records.partition_point(|record| record.seq < from);
         Ok(SessionView {
@@ -73,7 +77,7 @@ impl SessionStore for InMemoryStore {
             cursor: session.state.cursor,
             metadata: session.state.metadata.clone(),
             answered: session.state.answered_ids(),
-            records: session.records.iter().skip(first).cloned().collect(),
+            records: session.records.iter().skip(first).filter(wanted).cloned().collect(),
         })
     }
 

@@ -22,10 +22,13 @@ use crate::files;
 use crate::line;
 use crate::listing;
 use crate::paths::{Location, SessionPaths};
-use crate::scan::{self, Ending};
+use crate::scan::{self, Ending, Marks, Span};
 use crate::slots::Slots;
 use crate::state::State;
 use crate::{Durability, Entry, ReadFrom, Seq, SessionError, SessionInfo, SessionStore, SessionView};
+
+/// Bytes of messages that are read at the cursor, about; more than any model takes.
+const CURSOR_BYTES: u64 = 6 * 1024 * 1024;
 
 /// Sessions in the folders of [`SessionPaths`], one JSON Lines file each.
 ///
@@ -72,6 +75,7 @@ struct Known {
     state: State,
     counted: bool,
     ending: Ending,
+    marks: Marks,
 }
 
 impl JsonlStore {
@@ -161,13 +165,18 @@ impl Session<'_> {
         };
         let failed = |source| self.failed("read", &path, source);
         let file = self.shared.disk.open(&path, Access::Read).map_err(failed)?;
-        let known = self.refresh(slot, &path, &*file).map_err(failed)?.clone();
-        let start = match from {
-            ReadFrom::Cursor => known.state.cursor,
-            ReadFrom::Seq(seq) => seq,
+        let mut known = self.refresh(slot, &path, &*file).map_err(failed)?.clone();
+        let span = match from {
+            ReadFrom::Cursor => Span { bytes: CURSOR_BYTES, ..Span::from(known.state.cursor) },
+            ReadFrom::Seq(seq) => Span::from(seq),
+            ReadFrom::Range { from, upto } => Span { upto, ..Span::from(from) },
         };
         let (records, unreadable) =
-            scan::records(&*file, known.stamp.length, known.head, start, &self.shared.bytes_read).map_err(failed)?;
+            scan::records(&*file, (known.stamp.length, known.head), span, &mut known.marks, &self.shared.bytes_read)
+                .map_err(failed)?;
+        if let Some(remembered) = &mut slot.known {
+            remembered.marks = known.marks;
+        }
         self.report(slot, &path, unreadable);
         Ok(SessionView {
             head: known.head,
@@ -262,6 +271,9 @@ impl Session<'_> {
         for (number, entry) in entries.iter().enumerate() {
             let continues = number > 0;
             known.state.apply(entry, known.head);
+            if let Entry::Rewound { .. } = entry {
+                known.marks.clear();
+            }
             match entry {
                 Entry::Message(message) => {
                     line::write_message(&mut bytes, message, continues).map_err(failed)?;
@@ -310,6 +322,7 @@ impl Session<'_> {
                 state: survey.state,
                 counted: survey.counted,
                 ending: survey.ending,
+                marks: Marks::default(),
             }));
         }
         slot.known.as_ref().ok_or_else(|| io::Error::other("nothing is known of the session"))

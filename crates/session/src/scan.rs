@@ -7,7 +7,7 @@
 //! A power cut may keep the end of an append and not its beginning. Lines that were appended
 //! together say so, and those behind a hole in their own append are not believed.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::atomic::AtomicU64;
 
@@ -86,19 +86,76 @@ pub(crate) fn survey(file: &dyn DiskFile, length: u64, bytes_read: &AtomicU64) -
     Ok(Survey { head, state, key, counted, ending: ending.unwrap_or(Ending::Clean), unreadable })
 }
 
-/// The entries at and behind `from`, and how many lines among them could not be read.
+/// Messages left out of a long read end at a multiple of this, so that one read leaves out the same
+/// messages as the next.
+const STRIDE: u64 = 1024;
+
+/// What is wanted of a session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    /// The first message.
+    pub(crate) from: Seq,
+    /// The message after the last; of what follows only rewinds are wanted.
+    pub(crate) upto: Seq,
+    /// Bytes after which older messages are left out, at the next multiple of [`STRIDE`], and at
+    /// twice as many bytes anywhere.
+    pub(crate) bytes: u64,
+}
+
+impl From<Seq> for Span {
+    fn from(from: Seq) -> Self {
+        Self { from, upto: Seq(u64::MAX), bytes: u64::MAX }
+    }
+}
+
+impl Span {
+    fn is_enough(&self, bytes: u64, Seq(seq): Seq) -> bool {
+        bytes > self.bytes && (seq.is_multiple_of(STRIDE) || bytes > self.bytes.saturating_mul(2))
+    }
+}
+
+/// Places in a file where so many messages are before them, so that a part far from its end is read
+/// without what follows. Only what no rewind follows has one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Marks(BTreeMap<Seq, u64>);
+
+impl Marks {
+    /// The first mark at or after `seq`.
+    fn before(&self, seq: Seq) -> Option<(u64, Seq)> {
+        self.0.range(seq..).next().map(|(seq, offset)| (*offset, *seq))
+    }
+
+    fn set(&mut self, seq: Seq, offset: u64) {
+        if seq.0.is_multiple_of(STRIDE) {
+            self.0.insert(seq, offset);
+        }
+    }
+
+    /// Forgets them: a rewind follows.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// The entries of `span`, and how many lines among them could not be read.
 pub(crate) fn records(
     file: &dyn DiskFile,
-    length: u64,
-    head: Seq,
-    from: Seq,
+    (length, head): (u64, Seq),
+    span: Span,
+    marks: &mut Marks,
     bytes_read: &AtomicU64,
 ) -> io::Result<(Vec<Record>, u64)> {
+    let from = span.from;
+    let mut bytes: u64 = 0;
+    let (length, head) = marks.before(span.upto).unwrap_or((length, head));
+    let mut is_rewound = false;
     let mut records = Vec::new();
     let mut unreadable = 0;
     let Seq(mut seq) = head;
-    for line in BelievedLines::new(file, length, bytes_read) {
-        match line?.0 {
+    let mut lines = BelievedLines::new(file, length, bytes_read);
+    while let Some(line) = lines.next() {
+        let (line, size) = line?;
+        match line {
             Line::Blank | Line::Foreign => {}
             Line::Bad => unreadable += 1,
             Line::Message(fields) => {
@@ -106,8 +163,18 @@ pub(crate) fn records(
                     break;
                 }
                 seq -= 1;
+                if !is_rewound && let Some(offset) = lines.boundary() {
+                    marks.set(Seq(seq), offset);
+                }
+                if seq >= span.upto.0 {
+                    continue;
+                }
                 unreadable += u64::from(!line::is_sound(&fields));
+                bytes = bytes.saturating_add(size as u64);
                 records.push(Record { seq: Seq(seq), entry: Entry::Message(line::message_entry(fields)) });
+                if span.is_enough(bytes, Seq(seq)) {
+                    break;
+                }
             }
             Line::State(line) => {
                 // A count outranks what was counted: a line damaged since then must not shift the rest.
@@ -115,7 +182,9 @@ pub(crate) fn records(
                 if seq < from.0 {
                     break;
                 }
-                records.extend(line.entry.map(|entry| Record { seq: Seq(seq), entry }));
+                is_rewound |= matches!(line.entry, Some(Entry::Rewound { .. }));
+                let is_wanted = |entry: &Entry| seq < span.upto.0 || matches!(entry, Entry::Rewound { .. });
+                records.extend(line.entry.filter(is_wanted).map(|entry| Record { seq: Seq(seq), entry }));
             }
         }
     }
@@ -142,6 +211,11 @@ impl<'a> BelievedLines<'a> {
             self.pieces = parse(raw?);
         }
         Ok(self.pieces.pop())
+    }
+
+    /// Where the append begins whose lines have all come; `None` in the middle of one.
+    fn boundary(&self) -> Option<u64> {
+        (self.ready.is_empty() && self.pieces.is_empty()).then(|| self.lines.offset())
     }
 
     /// Reads back to the beginning of an append, or of the file.

@@ -9,10 +9,18 @@ use crate::{Entry, Record, Seq, SessionError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadFrom {
     /// At the cursor: what is still sent to the model. The cost depends on what lies behind the
-    /// cursor, never on what lies before it.
+    /// cursor, never on what lies before it. A store of files leaves the oldest messages out where
+    /// more than a few megabytes are there ([`SessionView::is_partial`]): no model takes as much.
     Cursor,
     /// At a position.
     Seq(Seq),
+    /// At a position, and only so many messages of it; rewinds after these are there, too.
+    Range {
+        /// The first message.
+        from: Seq,
+        /// The message after the last.
+        upto: Seq,
+    },
 }
 
 /// A session as read at one moment. The default is one that does not exist.
@@ -29,6 +37,15 @@ pub struct SessionView {
     pub answered: Vec<nanobot_types::MessageId>,
     /// Every entry with at least the wanted number of messages before it, in order.
     pub records: Vec<Record>,
+}
+
+impl SessionView {
+    /// `true` if messages at the cursor were left out of a read with [`ReadFrom::Cursor`].
+    #[must_use]
+    pub fn is_partial(&self) -> bool {
+        let first = self.records.iter().find(|record| matches!(record.entry, Entry::Message(_)));
+        first.is_some_and(|first| first.seq > self.cursor)
+    }
 }
 
 /// A line of a session list.

@@ -6,6 +6,7 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod backlog;
 mod basics;
 #[cfg(unix)]
 mod channels;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use nanobot_session::{Entry, ReadFrom, SessionView, TurnOutcome};
+use nanobot_session::{Entry, ReadFrom, Seq, SessionView, TurnOutcome};
 use nanobot_types::{HEARTBEAT_SESSION, SessionKey};
 
 use super::Agent;
 use super::log::{Conversation, SessionLog};
-use crate::consolidation::{Size, left_behind, old_messages};
+use crate::consolidation::{Size, left_behind, old_messages, waits_in};
 use crate::{AgentError, CompactReport, Observer, Signal, Teller, Untold};
 
 impl Agent {
@@ -30,6 +30,27 @@ impl Agent {
         let fixed = tools + sections.iter().map(|(_, tokens)| tokens).sum::<usize>();
         self.consolidator.note(session, fixed, Size::default(), false);
         Ok(self.consolidator.compact(session, &Untold).await)
+    }
+
+    /// Goes on with what earlier processes left to be summarised, in all sessions, in the
+    /// background.
+    pub async fn resume_summaries(&self) {
+        match self.sessions.list().await {
+            Ok(sessions) => sessions
+                .iter()
+                .filter(|session| waits_in(&session.metadata))
+                .for_each(|session| self.consolidator.resume(&session.key, Arc::new(Untold))),
+            Err(error) => tracing::warn!(%error, "summaries that wait could not be found"),
+        }
+    }
+
+    /// The same in one session, for a program that runs a single turn.
+    pub async fn resume_summary(&self, session: &SessionKey) {
+        match self.sessions.read(session, ReadFrom::Seq(Seq(u64::MAX))).await {
+            Ok(view) if waits_in(&view.metadata) => self.consolidator.resume(session, Arc::new(Untold)),
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%error, %session, "a summary that waits could not be found"),
+        }
     }
 
     /// Whether nothing is being summarised in the background.
@@ -99,7 +120,7 @@ impl Agent {
     pub async fn reset(&self, session: &SessionKey) -> Result<(), AgentError> {
         let _owner = self.locks.lock(session).await;
         let _held = self.consolidator.hold(session).await;
-        let view = self.sessions.read(session, ReadFrom::Cursor).await?;
+        let view = self.sessions.read(session, ReadFrom::Seq(Seq(u64::MAX))).await?;
         let mut entries = vec![Entry::Reset];
         if self.consolidator.settings().enabled {
             entries.insert(0, left_behind(&view));

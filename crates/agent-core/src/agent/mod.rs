@@ -414,7 +414,7 @@ impl Agent {
     /// [`AgentError::Session`].
     pub async fn branch(&self, session: &SessionKey) -> Result<Option<SessionKey>, AgentError> {
         let _owner = self.locks.lock(session).await;
-        if self.sessions.read(session, ReadFrom::Cursor).await?.head == Seq(0) {
+        if self.sessions.read(session, ReadFrom::Seq(Seq(u64::MAX))).await?.head == Seq(0) {
             return Ok(None);
         }
         Ok(Some(nanobot_session::branch(&*self.sessions, session, None).await?))

@@ -109,6 +109,10 @@ impl AgentLoop {
     /// [`AgentError::Bus`] when the bus gives no subscription.
     pub async fn run(&self, cancel: CancellationToken) -> Result<(), AgentError> {
         let mut inbound = self.shared.bus.inbound().await?;
+        let shared = self.shared.clone();
+        self.shared.tasks.spawn(async move {
+            let _ended = shared.closing.run_until_cancelled(shared.agent.resume_summaries()).await;
+        });
         loop {
             let delivery = tokio::select! {
                 biased;

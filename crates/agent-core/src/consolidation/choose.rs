@@ -54,6 +54,19 @@ pub(super) fn boundary(view: &SessionView, need: Need) -> Option<(Seq, usize)> {
     enough.or(last)
 }
 
+/// The position before which messages are to leave of which not even the newest were read: the
+/// first message of a person that was.
+pub(super) fn backlog(view: &SessionView) -> Option<Seq> {
+    let open = replay(view).open_turn.map(|turn| turn.began);
+    let mut first = None;
+    for_each(view, |seq, is_user, _| {
+        if is_user && first.is_none() {
+            first = Some(seq);
+        }
+    });
+    first.filter(|first| open.is_none_or(|open| *first <= open))
+}
+
 /// The position before which everything but the newest `kept` messages lies; `None` when that is
 /// nothing.
 pub(crate) fn old_messages(view: &SessionView, kept: usize) -> Option<Seq> {

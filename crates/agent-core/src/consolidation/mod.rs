@@ -37,7 +37,7 @@ pub use settings::ConsolidationSettings;
 pub use tell::{Teller, Untold};
 
 pub(crate) use choose::{Size, old_messages, size};
-pub(crate) use state::{last_summary, left_behind, waits};
+pub(crate) use state::{last_summary, left_behind, waits, waits_in};
 
 use self::state::Pending;
 use crate::locks::KeyedLocks;
@@ -48,6 +48,8 @@ const AT_ONCE: usize = 2;
 const REMEMBERED: usize = 1024;
 /// How often an append is tried when others write to the same session.
 const TRIES: u32 = 8;
+/// Reads what is known of a session, and none of its messages.
+const STATE: ReadFrom = ReadFrom::Seq(Seq(u64::MAX));
 /// Tokens of system prompt and tools of a session that has had no turn yet.
 const USUAL_PROMPT: usize = 2_500;
 /// Of the room for a conversation, the part from which on it is summarised, in tenths.
@@ -195,6 +197,16 @@ impl Consolidator {
         });
     }
 
+    /// Goes on with what waits in a session according to its log.
+    pub(crate) fn resume(self: &Arc<Self>, session: &SessionKey, teller: Arc<dyn Teller>) {
+        if !self.settings.enabled {
+            return;
+        }
+        let fixed = self.known().get(session).map_or(USUAL_PROMPT, |known| known.fixed);
+        self.note(session, fixed, Size::default(), true);
+        self.start(session, teller);
+    }
+
     /// Summarises everything of a session that may leave its conversation.
     pub(crate) async fn compact(&self, session: &SessionKey, teller: &dyn Teller) -> CompactReport {
         self.run(session, Aim::Everything, teller).await
@@ -242,13 +254,14 @@ impl Consolidator {
     async fn change<T>(
         &self,
         session: &SessionKey,
+        from: ReadFrom,
         mut decide: impl FnMut(&SessionView, &mut Pending) -> (Vec<Entry>, T),
     ) -> Result<T, SessionError> {
         let _alone = self.hold(session).await;
         let mut tries = 0;
         loop {
             tries += 1;
-            let view = self.sessions.read(session, ReadFrom::Cursor).await?;
+            let view = self.sessions.read(session, from).await?;
             let before = Pending::of(&view);
             let mut pending = before.clone();
             let (mut entries, result) = decide(&view, &mut pending);
@@ -267,7 +280,20 @@ impl Consolidator {
 
     /// What there is to summarise, noted in the session, with what was begun before first.
     async fn next(&self, session: &SessionKey, aim: Aim) -> Result<Option<state::Chunk>, SessionError> {
-        self.change(session, |view, pending| {
+        // What was noted before is found without the conversation.
+        match self.next_of(session, aim, STATE).await? {
+            None => self.next_of(session, aim, ReadFrom::Cursor).await,
+            noted => Ok(noted),
+        }
+    }
+
+    async fn next_of(
+        &self,
+        session: &SessionKey,
+        aim: Aim,
+        from: ReadFrom,
+    ) -> Result<Option<state::Chunk>, SessionError> {
+        self.change(session, from, |view, pending| {
             let mut entries = Vec::new();
             for chunk in &mut pending.chunks {
                 // Its reset did not come to be.
@@ -281,6 +307,7 @@ impl Consolidator {
                 !is_over
             });
             if pending.chunks.is_empty()
+                && from == ReadFrom::Cursor
                 && let Some(upto) = self.choose(session, view, aim)
             {
                 pending.chunks.push(state::Chunk::new(view.cursor, upto));
@@ -291,6 +318,9 @@ impl Consolidator {
     }
 
     fn choose(&self, session: &SessionKey, view: &SessionView, aim: Aim) -> Option<Seq> {
+        if view.is_partial() {
+            return choose::backlog(view);
+        }
         let fixed = self.known().get(session).map_or(USUAL_PROMPT, |known| known.fixed);
         let size = size(view);
         let kept = self.settings.kept();

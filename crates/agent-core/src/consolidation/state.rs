@@ -111,8 +111,12 @@ impl Pending {
     /// What a session says. Something that cannot be read is nothing: its messages are still in
     /// the log.
     pub(super) fn of(view: &SessionView) -> Self {
+        Self::in_metadata(&view.metadata)
+    }
+
+    fn in_metadata(metadata: &Map) -> Self {
         let read = |value: &Value| Self::deserialize(value).ok();
-        view.metadata.get(PENDING).and_then(read).unwrap_or_default()
+        metadata.get(PENDING).and_then(read).unwrap_or_default()
     }
 
     /// As a change of the session's metadata.
@@ -147,7 +151,12 @@ pub(crate) fn left_behind(view: &SessionView) -> Entry {
 
 /// Whether something waits to be summarised in a session.
 pub(crate) fn waits(view: &SessionView) -> bool {
-    !Pending::of(view).chunks.is_empty()
+    waits_in(&view.metadata) || view.is_partial()
+}
+
+/// The same of a session's metadata alone.
+pub(crate) fn waits_in(metadata: &Map) -> bool {
+    !Pending::in_metadata(metadata).chunks.is_empty()
 }
 
 /// The newest summary of a session's earlier conversation.

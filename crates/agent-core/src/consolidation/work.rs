@@ -8,14 +8,18 @@ use nanobot_session::{Entry, ReadFrom, Seq, SessionError};
 use nanobot_types::SessionKey;
 
 use super::pieces::{Piece, pieces};
-use super::state::{Chunk, Flush, Rewrite, summary_change};
+use super::state::{Chunk, Flush, Position, Rewrite, summary_change};
 use super::tell::{Teller, Trouble};
-use super::{Aim, CompactReport, Consolidator, now, size};
+use super::{Aim, CompactReport, Consolidator, STATE, now, size};
 use crate::Audiences;
 use crate::error::chain;
 
 /// Chunks of one run.
 const ROUNDS: usize = 5;
+/// Messages that are in memory at a time.
+const BATCH: u64 = 1024;
+/// Summaries after which other sessions have their turn.
+const PARTS: usize = 4;
 /// How often the model may fail before the messages themselves are put into the history.
 const FAILURES: u32 = 3;
 /// The most characters of messages that are put into the history.
@@ -28,6 +32,8 @@ pub(super) struct Run<'a> {
     teller: &'a dyn Teller,
     /// Nothing went wrong so far.
     clean: bool,
+    /// Summaries until other sessions have their turn.
+    parts: usize,
 }
 
 /// What came of a chunk.
@@ -36,6 +42,8 @@ enum Worked {
     Whole,
     /// Somebody else dealt with it.
     Gone,
+    /// A part of it is summarised, the rest is for later.
+    Partly,
     /// Not now; why.
     Failed(String),
 }
@@ -61,10 +69,16 @@ impl Consolidator {
             return CompactReport { busy: true, ..report };
         }
         let _alone = Alone { running: &self.running, session };
-        let Ok(_permit) = self.permits.acquire().await else { return report };
-        let worked = self.rounds(session, aim, teller, &mut report).await;
-        if let Err(error) = worked {
-            report.trouble = Some(chain(&error));
+        loop {
+            let Ok(_permit) = self.permits.acquire().await else { return report };
+            match self.rounds(session, aim, teller, &mut report).await {
+                Ok(true) if !self.closing.is_cancelled() => {}
+                Ok(_) => break,
+                Err(error) => {
+                    report.trouble = Some(chain(&error));
+                    break;
+                }
+            }
         }
         if let Ok(view) = self.sessions.read(session, ReadFrom::Cursor).await {
             report.left = size(&view).messages;
@@ -72,14 +86,15 @@ impl Consolidator {
         report
     }
 
+    /// Works on a few parts; `true` if there are more.
     async fn rounds(
         &self,
         session: &SessionKey,
         aim: Aim,
         teller: &dyn Teller,
         report: &mut CompactReport,
-    ) -> Result<(), SessionError> {
-        let mut run = Run { session, scope: self.scope(session).await, teller, clean: true };
+    ) -> Result<bool, SessionError> {
+        let mut run = Run { session, scope: self.scope(session).await, teller, clean: true, parts: PARTS };
         for _ in 0..ROUNDS {
             let Some(chunk) = self.next(session, aim).await? else { break };
             let (messages, is_left) = (chunk.upto - chunk.from, chunk.left);
@@ -87,13 +102,14 @@ impl Consolidator {
                 Worked::Whole if is_left => {}
                 Worked::Whole => report.messages += messages,
                 Worked::Gone => {}
+                Worked::Partly => return Ok(true),
                 Worked::Failed(why) => {
                     report.trouble = Some(why);
                     break;
                 }
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Whose memory a session is summarised into: that of those who hear it.
@@ -116,12 +132,15 @@ impl Consolidator {
                 if !self.save(run, &chunk).await? {
                     return Ok(Worked::Gone);
                 }
+                run.parts = run.parts.saturating_sub(1);
             }
-            let view = self.sessions.read(run.session, ReadFrom::Seq(Seq(chunk.from))).await?;
-            let rest = pieces(&view, &chunk);
+            let rest = self.rest(run.session, &mut chunk).await?;
             if rest.is_empty() {
                 self.finish(run, &chunk).await?;
                 return Ok(Worked::Whole);
+            }
+            if run.parts == 0 {
+                return Ok(Worked::Partly);
             }
             match self.summarise(run, &rest).await {
                 Ok(flush) => chunk.flush = Some(flush),
@@ -141,6 +160,24 @@ impl Consolidator {
             if !self.save(run, &chunk).await? {
                 return Ok(Worked::Gone);
             }
+        }
+    }
+
+    /// The next of a chunk that is not summarised, no more than [`BATCH`] messages of it.
+    async fn rest(&self, session: &SessionKey, chunk: &mut Chunk) -> Result<Vec<Piece>, SessionError> {
+        loop {
+            let from = chunk.done.seq.max(chunk.from);
+            let upto = chunk.upto.min(from.saturating_add(BATCH));
+            if from >= upto {
+                return Ok(Vec::new());
+            }
+            let view = self.sessions.read(session, ReadFrom::Range { from: Seq(from), upto: Seq(upto) }).await?;
+            let rest = pieces(&view, chunk);
+            if !rest.is_empty() {
+                return Ok(rest);
+            }
+            // Nothing was said in these.
+            chunk.done = Position { seq: upto, piece: 0 };
         }
     }
 
@@ -174,7 +211,7 @@ impl Consolidator {
 
     /// Notes how far a chunk came; `false` when it is no longer there.
     async fn save(&self, run: &Run<'_>, chunk: &Chunk) -> Result<bool, SessionError> {
-        self.change(run.session, |_, pending| {
+        self.change(run.session, STATE, |_, pending| {
             let Some(noted) = pending.chunks.iter_mut().find(|noted| noted.is(chunk)) else {
                 return (Vec::new(), false);
             };
@@ -187,7 +224,7 @@ impl Consolidator {
 
     /// Moves the cursor behind a chunk that is in memory now.
     async fn finish(&self, run: &Run<'_>, chunk: &Chunk) -> Result<(), SessionError> {
-        self.change(run.session, |_, pending| {
+        self.change(run.session, STATE, |_, pending| {
             let mut entries = Vec::new();
             let Some(index) = pending.chunks.iter().position(|noted| noted.is(chunk)) else { return (entries, ()) };
             let noted = pending.chunks.remove(index);
@@ -207,12 +244,15 @@ impl Consolidator {
 
     /// Puts everything that does not fit into the history as it was said, without a model.
     pub(crate) async fn make_room(&self, session: &SessionKey, teller: &dyn Teller) -> Result<(), SessionError> {
-        let mut run = Run { session, scope: self.scope(session).await, teller, clean: true };
+        let mut run = Run { session, scope: self.scope(session).await, teller, clean: true, parts: 1 };
         let Some(mut chunk) = self.next(session, Aim::Due).await? else { return Ok(()) };
-        let view = self.sessions.read(session, ReadFrom::Seq(Seq(chunk.from))).await?;
         let again = chunk.flush.is_some();
         if !again {
-            chunk.flush = raw(session, &pieces(&view, &chunk));
+            // What is beyond the limit of the history is not read; the session has it.
+            chunk.flush = raw(session, &self.rest(session, &mut chunk).await?);
+            if let Some(flush) = &mut chunk.flush {
+                flush.done = Position { seq: chunk.upto, piece: 0 };
+            }
         }
         let Some(flush) = chunk.flush.take() else { return self.finish(&run, &chunk).await };
         self.save(&run, &Chunk { flush: Some(flush.clone()), ..chunk.clone() }).await?;
@@ -234,7 +274,8 @@ impl Consolidator {
     pub(super) async fn tell(&self, run: &mut Run<'_>, trouble: &Trouble) {
         tracing::warn!(session = %run.session, %trouble, "memory was not updated as it should be");
         run.clean = false;
-        let first = self.change(run.session, |_, pending| (Vec::new(), !std::mem::replace(&mut pending.told, true)));
+        let first =
+            self.change(run.session, STATE, |_, pending| (Vec::new(), !std::mem::replace(&mut pending.told, true)));
         if first.await.unwrap_or(false) {
             run.teller.tell(trouble.to_string()).await;
         }

@@ -19,11 +19,11 @@ use nanobot_tool::Registry;
 use nanobot_types::{ChatMessage, SessionKey, Transcript};
 use serde_json::{Value, json};
 
-const SESSION: &str = "cli:direct";
+pub(crate) const SESSION: &str = "cli:direct";
 
 /// Keeps what a person would have been told.
 #[derive(Debug, Default)]
-struct Told(Mutex<Vec<String>>);
+pub(crate) struct Told(Mutex<Vec<String>>);
 
 #[async_trait]
 impl Teller for Told {
@@ -40,33 +40,33 @@ impl Observer for Told {
     }
 }
 
-struct Home {
-    provider: Arc<ScriptedProvider>,
-    sessions: Arc<dyn SessionStore>,
-    settings: ConsolidationSettings,
-    told: Arc<Told>,
-    folder: tempfile::TempDir,
+pub(crate) struct Home {
+    pub(crate) provider: Arc<ScriptedProvider>,
+    pub(crate) sessions: Arc<dyn SessionStore>,
+    pub(crate) settings: ConsolidationSettings,
+    pub(crate) told: Arc<Told>,
+    pub(crate) folder: tempfile::TempDir,
 }
 
-fn is_summary(request: &ChatRequest) -> bool {
+pub(crate) fn is_summary(request: &ChatRequest) -> bool {
     request.tools.iter().any(|tool| tool.name.as_str() == "save_memory")
 }
 
 /// A model that answers people and hands over this summary.
-fn summing_up(summary: impl Fn(&ChatRequest) -> Reply + Send + Sync + 'static) -> ScriptedProvider {
+pub(crate) fn summing_up(summary: impl Fn(&ChatRequest) -> Reply + Send + Sync + 'static) -> ScriptedProvider {
     ScriptedProvider::answering(move |request| if is_summary(request) { summary(request) } else { Reply::text("ok") })
 }
 
-fn save(arguments: &Value) -> Reply {
+pub(crate) fn save(arguments: &Value) -> Reply {
     Reply::call("save_memory", arguments)
 }
 
-fn entry(text: &str) -> Value {
+pub(crate) fn entry(text: &str) -> Value {
     json!({"history_entry": format!("[2026-11-22 10:00] {text}"), "memory_update": "- likes tea"})
 }
 
 impl Home {
-    fn new(provider: ScriptedProvider) -> Self {
+    pub(crate) fn new(provider: ScriptedProvider) -> Self {
         Self {
             provider: Arc::new(provider),
             sessions: Arc::new(InMemoryStore::new()),
@@ -76,7 +76,7 @@ impl Home {
         }
     }
 
-    fn agent(&self) -> Arc<Agent> {
+    pub(crate) fn agent(&self) -> Arc<Agent> {
         let candidate =
             Candidate { provider: self.provider.clone(), model: "model".into(), generation: Generation::default() };
         let policy = RetryPolicy { pauses: Vec::new(), ..RetryPolicy::default() };
@@ -96,7 +96,7 @@ impl Home {
     }
 
     /// A turn, and what follows it.
-    async fn say(&self, agent: &Agent, text: &str) {
+    pub(crate) async fn say(&self, agent: &Agent, text: &str) {
         agent.process_direct(DirectRequest::new(text).watched_by(self.told.clone())).await.unwrap();
         agent.settled().await;
     }
@@ -108,11 +108,11 @@ impl Home {
         }
     }
 
-    async fn view(&self) -> SessionView {
+    pub(crate) async fn view(&self) -> SessionView {
         self.sessions.read(&SessionKey::from(SESSION), ReadFrom::Cursor).await.unwrap()
     }
 
-    fn file(&self, name: &str) -> String {
+    pub(crate) fn file(&self, name: &str) -> String {
         std::fs::read_to_string(self.folder.path().join("memory").join(name)).unwrap_or_default()
     }
 
@@ -125,7 +125,7 @@ impl Home {
         self.told.0.lock().unwrap().clone()
     }
 
-    fn summaries(&self) -> Vec<ChatRequest> {
+    pub(crate) fn summaries(&self) -> Vec<ChatRequest> {
         self.provider.requests().into_iter().filter(is_summary).collect()
     }
 }

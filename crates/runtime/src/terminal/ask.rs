@@ -18,10 +18,6 @@ use crate::{FirstVisit, ModelChoice, RuntimeError, is_command, model, recollecti
 /// How long the end of a turn is waited for after its answer. It is there with it, unless it was lost.
 const LOST_END: Duration = Duration::from_secs(30);
 
-/// How long a conversation that outgrew the model's window may be summarised when its answer is
-/// shown; after that it goes on at the next question.
-const SUMMARY_GRACE: Duration = Duration::from_mins(2);
-
 /// The answer to one question.
 #[derive(Debug)]
 pub struct Answer {
@@ -119,7 +115,7 @@ async fn give(
     let mut terminal = Terminal::start(config, options).await?;
     on_start(terminal.model(), terminal.first_visit());
     terminal.say(command).await?;
-    let answer = loop {
+    let mut answer = loop {
         match terminal.next().await {
             Some(TerminalEvent::Reply { text, streamed, ok }) => break Answer { text: Some(text), ok, streamed },
             Some(TerminalEvent::TurnEnd { .. }) => break Answer { text: None, ok: true, streamed: false },
@@ -127,6 +123,10 @@ async fn give(
             None => return Err(AgentError::Interrupted.into()),
         }
     };
+    if let Some(text) = answer.text.take() {
+        // It is shown before the end is waited for.
+        on_event(TerminalEvent::Reply { text, streamed: answer.streamed, ok: answer.ok });
+    }
     terminal.shut_down().await;
     Ok(answer)
 }
@@ -143,6 +143,7 @@ impl Asked {
     /// those before it are shown as they come.
     async fn answer(&self, request: DirectRequest) -> Result<Answer, RuntimeError> {
         let (session, channel, chat) = (request.session.clone(), request.channel.clone(), request.chat_id.clone());
+        self.agent.resume_summary(&session).await;
         let mut answer = self.turn(request).await?;
         while let Some(helpers) = self.helpers.as_ref().filter(|helpers| helpers.has_more(&session)) {
             if let Some(text) = answer.text.take() {
@@ -158,12 +159,8 @@ impl Asked {
             let further = self.turn(request).await?;
             answer = Answer { ok: answer.ok && further.ok, ..further };
         }
-        if !self.agent.is_settled()
-            && let Some(text) = answer.text.take()
-        {
-            (self.on_event)(TerminalEvent::Reply { text, streamed: answer.streamed, ok: answer.ok });
-        }
-        self.agent.shut_down(SUMMARY_GRACE).await;
+        // What is to be summarised is noted in the session; the gateway or a later run does it.
+        self.agent.shut_down(Duration::ZERO).await;
         Ok(answer)
     }
 

@@ -181,6 +181,9 @@ async fn reading_begins_where_asked(store: &impl SessionStore) -> anyhow::Result
     for from in 0..6 {
         let expected: Vec<Record> = all.iter().filter(|record| record.seq >= Seq(from)).cloned().collect();
         let found = store.read(&key, ReadFrom::Seq(Seq(from))).await?.records;
+        let range = ReadFrom::Range { from: Seq(from), upto: Seq(from + 2) };
+        let part: Vec<_> = found.iter().filter(|record| record.seq < Seq(from + 2)).cloned().collect();
+        same(&format!("a range from {from}"), &store.read(&key, range).await?.records, &part)?;
         same(&format!("at {from}"), &found, &expected)?;
     }
     Ok(())

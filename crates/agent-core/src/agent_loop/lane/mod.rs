@@ -238,6 +238,8 @@ impl Lane {
             Ok(reply) => match self.shared.reply(delivery, reply).await {
                 Ok(()) => {
                     self.shared.turn_ended(&delivery.message);
+                    // A conversation that was left behind goes into memory at once.
+                    self.published(&delivery.message);
                     Handled::Done
                 }
                 Err(error) => self.failed(queued, &error.into()).await,

@@ -1,0 +1,195 @@
+//! What waits to be summarised: bounded, in the background, and over the end of a process.
+
+use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use nanobot_agent_core::{Agent, AgentLoop, DirectRequest, LoopSettings};
+use nanobot_bus::{Bus as _, MemoryBus, Settle};
+use nanobot_session::{
+    Entry, JsonlStore, ReadFrom, Seq, SessionError, SessionInfo, SessionPaths, SessionStore, SessionView,
+};
+use nanobot_testkit::provider::last_user_text;
+use nanobot_testkit::{Reply, ScriptedProvider};
+use nanobot_types::{InboundMessage, SessionKey};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::consolidation::{Home, SESSION, entry, is_summary, save, summing_up};
+
+/// Remembers the longest read.
+#[derive(Debug)]
+struct Longest {
+    inner: JsonlStore,
+    records: AtomicUsize,
+}
+
+#[async_trait]
+impl SessionStore for Longest {
+    async fn append(&self, key: &SessionKey, head: Seq, entries: Vec<Entry>) -> Result<Seq, SessionError> {
+        self.inner.append(key, head, entries).await
+    }
+
+    async fn read(&self, key: &SessionKey, from: ReadFrom) -> Result<SessionView, SessionError> {
+        let view = self.inner.read(key, from).await?;
+        self.records.fetch_max(view.records.len(), Ordering::SeqCst);
+        Ok(view)
+    }
+
+    async fn list(&self) -> Result<Vec<SessionInfo>, SessionError> {
+        self.inner.list().await
+    }
+}
+
+/// A session as the Python program leaves it: never summarised.
+fn write_session(folder: &std::path::Path, messages: usize) -> u64 {
+    std::fs::create_dir_all(folder).unwrap();
+    let mut file = std::io::BufWriter::new(std::fs::File::create(folder.join("cli_direct.jsonl")).unwrap());
+    let state = r#"{"_type":"metadata","key":"cli:direct","created_at":"2026-03-01T10:00:00.000000","updated_at":"2026-03-01T10:00:05.000000","metadata":{},"last_consolidated":0}"#;
+    writeln!(file, "{state}").unwrap();
+    for number in 0..messages {
+        let role = if number % 2 == 0 { "user" } else { "assistant" };
+        let text = format!("{number} {}", "some words that were said ".repeat(20));
+        writeln!(file, r#"{{"role":"{role}","content":"{text}","timestamp":"2026-03-01T10:00:00.000000"}}"#).unwrap();
+    }
+    file.flush().unwrap();
+    std::fs::metadata(folder.join("cli_direct.jsonl")).unwrap().len()
+}
+
+#[tokio::test]
+async fn a_backlog_is_summarised_in_bounded_reads() {
+    const MESSAGES: usize = 30_000;
+    let mut home = Home::new(summing_up(|_| save(&entry("old times"))));
+    home.settings.window = 60_000;
+    let folder = home.folder.path().join("sessions");
+    let length = write_session(&folder, MESSAGES);
+    assert!(length > 16 * 1024 * 1024, "{length}");
+    let store = Arc::new(Longest { inner: JsonlStore::new(SessionPaths::only(&folder)), records: AtomicUsize::new(0) });
+    home.sessions = store.clone();
+    let agent = home.agent();
+    agent.process_direct(DirectRequest::new("hello")).await.unwrap();
+    agent.settled().await;
+    let read = store.inner.bytes_read();
+    // Once at the cursor, once to find its beginning, and then part by part.
+    assert!(read < 12 * length, "{read} bytes were read of a file of {length}");
+    let longest = store.records.load(Ordering::SeqCst);
+    assert!(longest < MESSAGES / 2, "{longest} records were read at once");
+    let asked = home.provider.requests().into_iter().find(|request| !is_summary(request)).unwrap();
+    assert!(last_user_text(&asked).contains("hello"));
+    assert!(asked.transcript.messages().len() > 10, "the newest of the conversation is sent");
+
+    // All of it is summarised, in order and once.
+    let summaries = home.summaries();
+    let mut shown: Vec<usize> = Vec::new();
+    for summary in &summaries {
+        let text = last_user_text(summary);
+        let numbers = text
+            .lines()
+            .filter_map(|line| line.split_once("]")?.1.split_once(": ")?.1.split(' ').next()?.parse::<usize>().ok());
+        shown.extend(numbers);
+    }
+    let view = home.view().await;
+    assert!(view.cursor > Seq(20_000), "{}", view.cursor);
+    assert_eq!(shown, (0..usize::try_from(view.cursor.0).unwrap()).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_turn_ends_while_its_summary_waits_and_the_next_process_makes_it() {
+    let home =
+        Home::new(ScriptedProvider::answering(
+            |request| {
+                if is_summary(request) { Reply::hang() } else { Reply::text("ok") }
+            },
+        ));
+    let agent = home.agent();
+    for number in 0..24 {
+        let text = format!("fact {number}: {}", "some words about it ".repeat(70));
+        agent.process_direct(DirectRequest::new(text)).await.unwrap();
+    }
+    // The process ends at once.
+    agent.shut_down(std::time::Duration::ZERO).await;
+    assert_eq!(home.file("HISTORY.md"), "");
+
+    let later = Home { provider: Arc::new(summing_up(|_| save(&entry("facts")))), ..home };
+    let agent = later.agent();
+    agent.resume_summaries().await;
+    agent.settled().await;
+    assert!(later.file("HISTORY.md").contains("facts"), "nothing was said since");
+    assert!(later.view().await.cursor > Seq(0));
+}
+
+fn said(id: &str, text: &str) -> InboundMessage {
+    InboundMessage { id: Some(id.into()), ..InboundMessage::text("cli", "user", "direct", text) }
+}
+
+/// Runs a loop over these messages until each has its answer and `then` is over.
+async fn live(agent: Arc<Agent>, messages: &[InboundMessage], then: impl Future<Output = ()>) {
+    let bus = Arc::new(MemoryBus::new());
+    let mut out = bus.outbound(&"cli".into()).await.unwrap();
+    let agent_loop = AgentLoop::new(
+        agent,
+        bus.clone(),
+        bus.clone(),
+        LoopSettings { grace: std::time::Duration::ZERO, ..LoopSettings::default() },
+    );
+    let cancel = CancellationToken::new();
+    let stop = cancel.clone();
+    let task = TaskTracker::new().spawn(async move { agent_loop.run(stop).await.unwrap() });
+    for message in messages {
+        bus.publish_inbound(message.clone()).await.unwrap();
+        loop {
+            let delivery = out.next().await.unwrap();
+            delivery.settle(Settle::Ack).await.unwrap();
+            if delivery.message.kind.is_durable() {
+                break;
+            }
+        }
+    }
+    then.await;
+    cancel.cancel();
+    task.await.unwrap();
+}
+
+/// Waits until the history has this.
+async fn written(home: &Home, text: &str) {
+    let deadline = std::time::Duration::from_secs(60);
+    let found = tokio::time::timeout(deadline, async {
+        while !home.file("HISTORY.md").contains(text) {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    });
+    found.await.unwrap_or_else(|_| panic!("the history has no {text:?}"));
+}
+
+#[tokio::test]
+async fn a_conversation_that_is_left_goes_into_memory_without_another_word() {
+    for command in ["/new", "/reset", "/clear"] {
+        let home = Home::new(summing_up(|request| {
+            assert!(last_user_text(request).contains("USER: I have a cat called Minka"));
+            save(&entry("has a cat called Minka"))
+        }));
+        let messages = [said("1", "I have a cat called Minka"), said("2", command)];
+        live(home.agent(), &messages, written(&home, "Minka")).await;
+        assert_eq!(home.summaries().len(), 1, "{command}");
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_that_is_left_goes_into_memory_after_a_kill_too() {
+    let home =
+        Home::new(ScriptedProvider::answering(
+            |request| {
+                if is_summary(request) { Reply::hang() } else { Reply::text("ok") }
+            },
+        ));
+    let messages = [said("1", "I have a cat called Minka"), said("2", "/new")];
+    live(home.agent(), &messages, std::future::ready(())).await;
+    assert_eq!(home.file("HISTORY.md"), "");
+
+    // The next process is started, and nobody writes.
+    let later = Home { provider: Arc::new(summing_up(|_| save(&entry("has a cat called Minka")))), ..home };
+    live(later.agent(), &[], written(&later, "Minka")).await;
+    let metadata = later.sessions.read(&SESSION.into(), ReadFrom::Cursor).await.unwrap().metadata;
+    assert_eq!(metadata.get("_consolidation"), None);
+}
