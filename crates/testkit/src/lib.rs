@@ -7,6 +7,7 @@
 mod error;
 mod json;
 mod notes;
+mod peak;
 mod port;
 mod proxy;
 mod reply;
@@ -40,6 +41,7 @@ pub use error::TestkitError;
 pub use mail::MailFake;
 pub use model_server::ModelServer;
 pub use notes::NoteBook;
+pub use peak::{PEAK_LIMIT, peak_of};
 pub use port::ReservedPort;
 pub use provider::ScriptedProvider;
 pub use proxy::Proxy;
