@@ -9,7 +9,11 @@
 
 mod budget;
 mod contracts;
+mod fuzz_regressions;
+#[path = "../../fuzz/src/targets.rs"]
+mod fuzz_targets;
 mod histories;
+mod hostile;
 mod layers;
 mod model_faults;
 mod prefix;

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use nanobot_channel::ChannelError;
+use nanobot_channel::{ChannelError, json};
 use nanobot_channel_kit::http::{self, Failure, Way};
 use reqwest::multipart::Form;
 use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
@@ -106,13 +106,12 @@ impl Api {
         if left == Some(0.0) {
             self.limits.hold(&route.bucket, seconds(reset_after).unwrap_or_default());
         }
-        let body = response.bytes().await.map_err(|error| self.failure(error))?;
+        let body = http::json_body(response).await.map_err(|error| self.failure(error))?;
         if status.is_success() {
             let body = if body.is_empty() { b"null".as_slice() } else { &body };
-            return serde_json::from_slice(body)
-                .map_err(|error| CallError::Misunderstood(self.scrub(&error.to_string())));
+            return json::from_slice(body).map_err(|error| CallError::Misunderstood(self.scrub(&error.to_string())));
         }
-        let refusal: Option<Refusal> = serde_json::from_slice(&body).ok();
+        let refusal: Option<Refusal> = json::from_slice(&body).ok();
         if status == StatusCode::TOO_MANY_REQUESTS {
             let told = refusal.as_ref().and_then(|refusal| seconds(refusal.retry_after));
             let pause = told.or(seconds(retry_after)).unwrap_or(USUAL_WAIT);

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use nanobot_channel::json as bounded;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -43,7 +44,7 @@ impl<'a> Frame<'a> {
 
     /// The content as one type.
     pub(crate) fn content<T: Deserialize<'a>>(&self) -> Result<T, serde_json::Error> {
-        serde_json::from_str(self.d.map_or("null", RawValue::get))
+        bounded::from_str(self.d.map_or("null", RawValue::get))
     }
 
     /// The content as a message.
@@ -69,8 +70,8 @@ pub(crate) fn read_message(text: &str) -> Result<Message, serde_json::Error> {
         "sticker_items",
         "thread",
     ];
-    serde_json::from_str(text).or_else(|error| {
-        let Ok(Value::Object(mut message)) = serde_json::from_str(text) else { return Err(error) };
+    bounded::from_str(text).or_else(|error| {
+        let Ok(Value::Object(mut message)) = bounded::from_str(text) else { return Err(error) };
         for key in BESIDE_THE_TEXT {
             message.remove(key);
         }

@@ -24,6 +24,8 @@ mod draft;
 mod error;
 mod factory;
 mod frame;
+#[doc(hidden)]
+pub mod fuzz;
 mod gateway;
 mod inbound;
 mod interaction;

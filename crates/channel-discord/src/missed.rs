@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use nanobot_channel::ChannelContext;
+use nanobot_channel::{ChannelContext, json};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serenity::model::channel::Message;
@@ -265,7 +265,7 @@ impl DiscordChannel {
         let route = Route::messages(channel, &format!("{which}limit={PAGE}"));
         let page: Vec<Box<RawValue>> = self.api.call(&route, Body::Empty).await?;
         let fetched = page.iter().filter_map(|raw| {
-            let named: Named = serde_json::from_str(raw.get()).ok()?;
+            let named: Named = json::from_str(raw.get()).ok()?;
             let message = read_message(raw.get()).inspect_err(|error| {
                 tracing::warn!(channel = %self.name, %error, "a message could not be read and was skipped");
             });

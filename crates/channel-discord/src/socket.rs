@@ -6,13 +6,14 @@
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
+use nanobot_channel::json;
 use reqwest::{StatusCode, Upgraded, Url};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::Role;
 use tokio_tungstenite::tungstenite::protocol::frame::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use crate::api::Api;
@@ -65,7 +66,7 @@ impl Socket {
             return Err(CallError::Misunderstood("this is no gateway".to_owned()));
         }
         let stream = response.upgrade().await.map_err(|error| api.failure(error))?;
-        Ok(Self(WebSocketStream::from_raw_socket(stream, Role::Client, None).await))
+        Ok(Self(WebSocketStream::from_raw_socket(stream, Role::Client, Some(limits())).await))
     }
 
     /// The next thing that comes. May be dropped while it waits.
@@ -101,6 +102,11 @@ impl Socket {
             tracing::trace!("the gateway was left without a goodbye");
         }
     }
+}
+
+/// Bounds messages to what is worth reading; the library's own limit is eight times that.
+fn limits() -> WebSocketConfig {
+    WebSocketConfig::default().max_message_size(Some(json::BODY_LIMIT)).max_frame_size(Some(json::BODY_LIMIT))
 }
 
 /// Where the upgrade is asked for, with the protocol's version.

@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use nanobot_channel::{ChannelError, Notes, Value};
+use nanobot_channel::{ChannelError, Notes, Value, json};
 use nanobot_channel_kit::http::{self, Failure, Way, body_within};
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Client, Url};
@@ -203,7 +203,7 @@ impl Tokens {
         let response = request.body(form.query().unwrap_or_default().to_owned()).send().await.map_err(failed)?;
         let status = response.status();
         let body = body_within(response, LONGEST_ANSWER).await.map_err(failed)?.unwrap_or_default();
-        let answer: Option<Answer> = serde_json::from_slice(&body).ok();
+        let answer: Option<Answer> = json::from_slice(&body).ok();
         match answer {
             Some(answer) if status.is_success() && answer.access_token.is_some() => Ok(answer),
             Some(Answer { error: Some(code), error_description, .. }) if status.is_client_error() => {

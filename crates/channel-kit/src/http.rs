@@ -10,7 +10,7 @@ use std::error::Error as _;
 use std::fmt;
 use std::time::Duration;
 
-use nanobot_channel::ChannelError;
+use nanobot_channel::{ChannelError, json};
 use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Response, Url, redirect};
 
 use crate::wrong;
@@ -129,6 +129,24 @@ fn chain(error: &reqwest::Error) -> String {
         source = error.source();
     }
     text
+}
+
+/// Reads the body of a JSON answer, at most [`json::BODY_LIMIT`] bytes of it.
+///
+/// A longer answer is cut, so that it is no JSON: whatever reads it says so.
+///
+/// # Errors
+/// When the connection breaks before the end of the answer.
+pub async fn json_body(mut response: Response) -> Result<Vec<u8>, reqwest::Error> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        let room = json::BODY_LIMIT - bytes.len();
+        bytes.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
+        if chunk.len() > room {
+            break;
+        }
+    }
+    Ok(bytes)
 }
 
 /// The body of an answer; `None` when it is larger than `limit` bytes, of which no more is read.

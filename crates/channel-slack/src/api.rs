@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use nanobot_channel::ChannelError;
+use nanobot_channel::{ChannelError, json};
 use nanobot_channel_kit::http::{self, Failure, Way};
 use reqwest::header::RETRY_AFTER;
 use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
@@ -112,8 +112,8 @@ impl Api {
         if status == StatusCode::TOO_MANY_REQUESTS {
             return Err(limited());
         }
-        let body = response.bytes().await.map_err(|error| self.failure(error))?;
-        let verdict: Verdict = match serde_json::from_slice(&body) {
+        let body = http::json_body(response).await.map_err(|error| self.failure(error))?;
+        let verdict: Verdict = match json::from_slice(&body) {
             Ok(verdict) => verdict,
             // Proxies and gateways speak HTML, and know nothing of messages.
             Err(_) if !status.is_success() => {
@@ -122,7 +122,7 @@ impl Api {
             Err(error) => return Err(self.misunderstood(&error)),
         };
         if verdict.ok {
-            return serde_json::from_slice(&body).map_err(|error| self.misunderstood(&error));
+            return json::from_slice(&body).map_err(|error| self.misunderstood(&error));
         }
         let code = self.scrub(verdict.error.as_deref().unwrap_or("no reason was given"));
         if matches!(code.as_str(), "ratelimited" | "rate_limited") {

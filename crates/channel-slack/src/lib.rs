@@ -20,6 +20,8 @@ mod doubt;
 mod draft;
 mod error;
 mod factory;
+#[doc(hidden)]
+pub mod fuzz;
 mod history;
 mod inbound;
 mod lanes;

@@ -7,7 +7,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use nanobot_channel::{ChannelContext, ChannelError, Value};
+use nanobot_channel::{ChannelContext, ChannelError, Value, json};
 use nanobot_channel_kit::growing_pause;
 use serde::Deserialize;
 use tokio::sync::watch;
@@ -201,7 +201,7 @@ impl SlackChannel {
         work: &mut Work<'a>,
         context: &'a ChannelContext,
     ) -> Option<String> {
-        let frame: Frame = match serde_json::from_str(text) {
+        let frame: Frame = match json::from_str(text) {
             Ok(frame) => frame,
             Err(error) => {
                 tracing::warn!(channel = %self.name, %error, "a frame could not be read and was passed over");

@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
+use nanobot_channel::json::BODY_LIMIT;
 use reqwest::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE};
 use reqwest::{StatusCode, Upgraded, Url};
 use serde_json::json;
@@ -15,7 +16,7 @@ use tokio::time::{Instant, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::{Message, Role};
+use tokio_tungstenite::tungstenite::protocol::{Message, Role, WebSocketConfig};
 
 use crate::api::Api;
 use crate::error::CallError;
@@ -53,7 +54,7 @@ impl Socket {
         let upgraded = timeout(HANDSHAKE, upgrade(api, &ticket)).await;
         let upgraded =
             upgraded.unwrap_or_else(|_| Err(CallError::Unreachable("the handshake took too long".into())))?;
-        let stream = WebSocketStream::from_raw_socket(upgraded, Role::Client, None).await;
+        let stream = WebSocketStream::from_raw_socket(upgraded, Role::Client, Some(limits())).await;
         let now = Instant::now();
         Ok(Self { stream, heard: now, ping: now + PING_EVERY })
     }
@@ -103,6 +104,11 @@ impl Socket {
             Err(_) => Err("it takes nothing any more".to_owned()),
         }
     }
+}
+
+/// Bounds messages to what is worth reading; the library's own limit is eight times that.
+fn limits() -> WebSocketConfig {
+    WebSocketConfig::default().max_message_size(Some(BODY_LIMIT)).max_frame_size(Some(BODY_LIMIT))
 }
 
 /// Asks the server to speak WebSocket from here on (RFC 6455, section 4.1).

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use nanobot_channel::ChannelError;
+use nanobot_channel::{ChannelError, json};
 use nanobot_channel_kit::http::{self, Failure, Way};
 use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
@@ -152,8 +152,8 @@ impl Api {
 
     async fn read<R: DeserializeOwned>(&self, response: Response) -> Result<R, CallError> {
         let status = response.status();
-        let body = response.bytes().await.map_err(|error| self.failure(error))?;
-        let answer: Answer<'_> = match serde_json::from_slice(&body) {
+        let body = http::json_body(response).await.map_err(|error| self.failure(error))?;
+        let answer: Answer<'_> = match json::from_slice(&body) {
             Ok(answer) => answer,
             Err(_) if status == StatusCode::PAYLOAD_TOO_LARGE => return Err(Answer::default().refusal(self, 413)),
             // Proxies and gateways speak HTML, and know nothing of the bot and its token.
@@ -163,7 +163,7 @@ impl Api {
             Err(error) => return Err(self.misunderstood(&error)),
         };
         match answer.result {
-            Some(result) if answer.ok => serde_json::from_str(result.get()).map_err(|error| self.misunderstood(&error)),
+            Some(result) if answer.ok => json::from_str(result.get()).map_err(|error| self.misunderstood(&error)),
             _ => Err(answer.refusal(self, status.as_u16())),
         }
     }

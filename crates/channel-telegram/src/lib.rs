@@ -26,6 +26,8 @@ mod config;
 mod draft;
 mod error;
 mod factory;
+#[doc(hidden)]
+pub mod fuzz;
 mod inbound;
 mod lanes;
 mod moves;

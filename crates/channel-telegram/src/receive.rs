@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use nanobot_channel::{
     AccessDecision, Admission, Arrival, ChannelContext, ChannelError, ChatId, ChatKind, DeliveryContext,
-    InboundMessage, SenderId,
+    InboundMessage, SenderId, json,
 };
 use nanobot_channel_kit::growing_pause;
 use serde::Deserialize;
@@ -91,12 +91,12 @@ impl Received {
         if let Some(Update { id, kind }) = salvage::read(raw) {
             return Some(Self { id: id.0, kind });
         }
-        let Numbered { update_id } = serde_json::from_str(raw).ok()?;
+        let Numbered { update_id } = json::from_str(raw).ok()?;
         Some(Self { id: update_id, kind: UpdateKind::Error(().into()) })
     }
 
     /// The message it brings.
-    fn message(&self) -> Option<&Message> {
+    pub(crate) fn message(&self) -> Option<&Message> {
         match &self.kind {
             UpdateKind::Message(message) | UpdateKind::ChannelPost(message) => Some(message),
             _ => None,

@@ -4,7 +4,7 @@
 //! whole message unreadable. Rather than lose what a person wrote, such an update is read again
 //! without whatever is not needed to answer it.
 
-use nanobot_channel::{Map, Value};
+use nanobot_channel::{Map, Value, json};
 use teloxide::types::{MessageKind, Update, UpdateKind};
 
 /// What says who wrote something where, and what.
@@ -37,11 +37,11 @@ const PARTY: &[&str] = &["id", "type", "title", "username", "first_name", "is_bo
 
 /// Reads an update, whole or without what keeps it from being read.
 pub(crate) fn read(raw: &str) -> Option<Update> {
-    let found: Option<Update> = serde_json::from_str(raw).ok();
+    let found: Option<Update> = json::from_str(raw).ok();
     if found.as_ref().is_some_and(says_something) {
         return found;
     }
-    let update: Value = serde_json::from_str(raw).ok()?;
+    let update: Value = json::from_str(raw).ok()?;
     let marks = ["entities", "caption_entities"];
     let attempts: [&dyn Fn(&str) -> bool; 5] = [
         &|_| true,

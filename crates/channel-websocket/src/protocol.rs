@@ -1,6 +1,6 @@
 //! What crosses the wire, as types. `docs/websocket.md` says the same to people.
 
-use nanobot_channel::{Button, ChatId, MediaRef, MessageId, OutboundKind, OutboundPart, StreamId, Value};
+use nanobot_channel::{Button, ChatId, MediaRef, MessageId, OutboundKind, OutboundPart, StreamId, Value, json};
 use serde::Serialize;
 
 /// The longest chat, client or message id that a client may choose, in bytes.
@@ -34,7 +34,7 @@ impl ClientFrame {
     /// What is wrong, for the client's programmer.
     pub fn parse(text: &str) -> Result<Self, String> {
         // `42` and `{nonsense` are things that people say.
-        let Ok(Value::Object(object)) = serde_json::from_str(text) else {
+        let Ok(Value::Object(object)) = json::from_str(text) else {
             return Self::message(None, None, text);
         };
         let field = |key: &str| object.get(key).filter(|value| !value.is_null());

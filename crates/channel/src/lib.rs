@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub use async_trait::async_trait;
 pub use nanobot_types::{
     Button, ChannelName, ChatId, ChatKind, CommandInfo, DeliveryContext, InboundMessage, Map, MediaRef, MessageId,
-    Origin, OutboundKey, OutboundKind, OutboundMessage, SenderId, SessionKey, StreamId, Timestamp, TraceId,
+    Origin, OutboundKey, OutboundKind, OutboundMessage, SenderId, SessionKey, StreamId, Timestamp, TraceId, json,
 };
 pub use serde_json::Value;
 pub use tokio_util::sync::CancellationToken;

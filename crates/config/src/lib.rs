@@ -61,6 +61,8 @@ mod explain;
 mod extract;
 mod finding;
 mod fold;
+#[doc(hidden)]
+pub mod fuzz;
 mod import;
 mod key;
 mod layer;

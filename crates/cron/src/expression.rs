@@ -15,6 +15,10 @@ use crate::zone::{Zone, instant_of};
 /// How many times of a job are looked at that turn out to be past: more than an hour has seconds.
 const MOST_PAST: u32 = 10_000;
 
+/// The longest expression, in bytes: a list of all minutes and all seconds fits. Each item may stand
+/// for a hundred values.
+const LENGTH_LIMIT: usize = 1000;
+
 /// What one field may hold.
 struct Field {
     name: &'static str,
@@ -47,6 +51,9 @@ pub(crate) struct Expression {
 impl Expression {
     /// Reads an expression; an `Err` says in words what is wrong with it.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        if text.len() > LENGTH_LIMIT {
+            return Err(format!("it is longer than {LENGTH_LIMIT} bytes"));
+        }
         let text = text.trim().to_ascii_lowercase();
         let text = match text.as_str() {
             "@yearly" | "@annually" => "0 0 1 1 *",

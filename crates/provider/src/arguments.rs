@@ -14,6 +14,9 @@ use serde_json::{Number, Value};
 /// Nesting beyond this is refused rather than followed.
 const DEPTH_LIMIT: usize = 64;
 
+/// The most values of one call. A small text may hold many, each of which takes memory.
+const VALUE_LIMIT: usize = 50_000;
+
 /// The text of a JSON object that the arguments mean, or why they mean none.
 ///
 /// Arguments that are valid already are returned as they came. No text at all, and `null`, mean
@@ -23,7 +26,7 @@ pub(crate) fn repair(raw: &str) -> Result<String, String> {
     if text.is_empty() || text == "null" {
         return Ok("{}".to_owned());
     }
-    let mut reader = Reader { text, chars: text.char_indices().peekable() };
+    let mut reader = Reader { text, chars: text.char_indices().peekable(), values: 0 };
     let value = reader.value(0)?;
     reader.skip_space();
     if let Some((position, _)) = reader.chars.peek() {
@@ -54,6 +57,8 @@ fn cut() -> String {
 struct Reader<'a> {
     text: &'a str,
     chars: Peekable<CharIndices<'a>>,
+    /// The values so far.
+    values: usize,
 }
 
 impl Reader<'_> {
@@ -75,6 +80,10 @@ impl Reader<'_> {
     fn value(&mut self, depth: usize) -> Result<Value, String> {
         if depth > DEPTH_LIMIT {
             return Err("the arguments are nested too deeply".to_owned());
+        }
+        self.values += 1;
+        if self.values > VALUE_LIMIT {
+            return Err(format!("the arguments hold more than {VALUE_LIMIT} values; send less at once"));
         }
         match self.peek()? {
             '{' => self.object(depth),
@@ -265,6 +274,8 @@ mod tests {
             let why = repair(raw).unwrap_err();
             assert!(why.contains(expected), "{raw}: {why}");
         }
+        let wide = format!("{{'a': ['\"', {}]}}", "[],".repeat(VALUE_LIMIT));
+        assert!(repair(&wide).unwrap_err().contains("50000 values"));
         let deep = format!("{}1{}", "{\"a\":".repeat(1000), "}".repeat(1000));
         assert!(repair(&deep).unwrap_err().contains("deeply"));
     }

@@ -5,7 +5,7 @@
 //! cache. Four marks are set: the program's own tools, all tools, the system prompt, and the
 //! newest message, where the mark moves along.
 
-mod events;
+pub(crate) mod events;
 mod request;
 
 use std::collections::VecDeque;
@@ -16,7 +16,7 @@ use eventsource_stream::{Event, EventStreamError, Eventsource as _};
 use futures_util::{Stream, StreamExt as _};
 use http::HeaderMap;
 use nanobot_provider::{ChatRequest, ChatStream, Provider, ProviderError, StreamEvent};
-use nanobot_types::ProviderName;
+use nanobot_types::{ProviderName, json};
 use reqwest::Url;
 use serde_json::Value;
 
@@ -122,7 +122,7 @@ impl<S: Stream<Item = Result<Event, EventStreamError<ProviderError>>> + Unpin> S
         if frame.data.trim() == "[DONE]" {
             return Ok(Vec::new());
         }
-        let event = serde_json::from_str(&frame.data)
+        let event = json::from_str(&frame.data)
             .map_err(|error| ProviderError::Malformed(format!("a piece of the answer is not JSON: {error}")))?;
         self.reader.read(&event)
     }

@@ -11,8 +11,9 @@ use std::sync::{Mutex, PoisonError};
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt as _};
 use nanobot_provider::ProviderError;
+use nanobot_types::json::{self, MemoryEstimate};
 use reqwest::Response;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::client::network_error;
 
@@ -23,7 +24,14 @@ const LINE_LIMIT: usize = 4 << 20;
 const FRAME_LIMIT: usize = 2 * LINE_LIMIT;
 
 /// The longest answer that is not a stream.
-const DOCUMENT_LIMIT: usize = 16 << 20;
+const DOCUMENT_LIMIT: usize = json::BODY_LIMIT;
+
+/// The most bytes that are passed on at once when they are more than one line. The event parser
+/// copies what is left after each line.
+const BATCH: usize = 16 << 10;
+
+/// The mark that some servers send before UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The longest error that is read.
 const ERROR_LIMIT: usize = 64 << 10;
@@ -73,6 +81,12 @@ pub(crate) async fn lines(
             Some(chunk) => head.extend_from_slice(&chunk?),
             None => return Err(ProviderError::Malformed("the answer has no content".to_owned())),
         }
+        if head.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(&head) {
+            continue;
+        }
+        if head.starts_with(BYTE_ORDER_MARK) {
+            drop(head.split_to(BYTE_ORDER_MARK.len()));
+        }
         if let Some(first) = head.iter().find(|byte| !byte.is_ascii_whitespace()) {
             break *first;
         }
@@ -81,7 +95,7 @@ pub(crate) async fn lines(
         return Err(ProviderError::Malformed("the server answered with a web page".to_owned()));
     }
     if !matches!(first, b'{' | b'[' | b'n') {
-        return Ok(Lines { chunks, pending: head, frame: 0, ended: false }.into_stream().boxed());
+        return Ok(Lines::new(chunks, head).into_stream().boxed());
     }
     while let Some(chunk) = chunks.next().await {
         head.extend_from_slice(&chunk?);
@@ -89,10 +103,31 @@ pub(crate) async fn lines(
             return Err(ProviderError::Malformed(format!("the answer is longer than {DOCUMENT_LIMIT} bytes")));
         }
     }
-    let document: Value = serde_json::from_slice(&head)
-        .map_err(|error| ProviderError::Malformed(format!("the answer is neither a stream nor JSON: {error}")))?;
-    let frame = Bytes::from(format!("data: {document}\n\n"));
-    Ok(futures_util::stream::iter([Ok(frame)]).boxed())
+    let frame = [Ok(Bytes::from_static(b"data: ")), Ok(one_line(head)?), Ok(Bytes::from_static(b"\n\n"))];
+    Ok(futures_util::stream::iter(frame).boxed())
+}
+
+/// A JSON document on one line, checked but not built.
+fn one_line(mut document: BytesMut) -> Result<Bytes, ProviderError> {
+    let checked: Result<&RawValue, _> = json::from_slice(&document);
+    checked.map_err(|error| ProviderError::Malformed(format!("the answer is neither a stream nor JSON: {error}")))?;
+    // A line break inside a text would have been an error.
+    document.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
+    Ok(document.freeze())
+}
+
+/// Reads a whole answer that is no stream.
+pub(crate) async fn document(response: Response) -> Result<Vec<u8>, ProviderError> {
+    let url = response.url().clone();
+    let mut body = Vec::new();
+    let mut chunks = response.bytes_stream();
+    while let Some(chunk) = chunks.next().await {
+        body.extend_from_slice(&chunk.map_err(|error| network_error(&url, error))?);
+        if body.len() > DOCUMENT_LIMIT {
+            return Err(ProviderError::Malformed(format!("the answer is longer than {DOCUMENT_LIMIT} bytes")));
+        }
+    }
+    Ok(body)
 }
 
 struct Lines<S> {
@@ -100,6 +135,8 @@ struct Lines<S> {
     pending: BytesMut,
     /// Bytes passed on of a frame that has not ended.
     frame: usize,
+    /// The values of that frame.
+    values: MemoryEstimate,
     ended: bool,
 }
 
@@ -112,11 +149,14 @@ impl<S: Stream<Item = Result<Bytes, ProviderError>> + Unpin + Send> Lines<S> {
         // Everything before this was searched already.
         let mut searched = 0;
         while !self.ended {
-            let unseen = self.pending.get(searched..).unwrap_or_default();
-            if let Some(position) = unseen.iter().rposition(|byte| *byte == b'\n') {
-                let lines = self.pending.split_to(searched + position + 1).freeze();
+            if let Some(end) = self.batch_end(searched) {
+                let lines = self.pending.split_to(end).freeze();
                 let lines = self.alive(sound(lines));
-                return Some(if self.frame > FRAME_LIMIT { Err(self.too_long(FRAME_LIMIT)) } else { Ok(lines) });
+                return Some(match self.weigh(&lines) {
+                    _ if self.frame > FRAME_LIMIT => Err(self.too_long(FRAME_LIMIT)),
+                    Ok(()) => Ok(lines),
+                    Err(error) => Err(error),
+                });
             }
             searched = self.pending.len();
             if searched > LINE_LIMIT {
@@ -132,7 +172,8 @@ impl<S: Stream<Item = Result<Bytes, ProviderError>> + Unpin + Send> Lines<S> {
                     self.ended = true;
                     // Some servers leave out the end of their last frame.
                     self.pending.extend_from_slice(b"\n\n");
-                    return Some(Ok(sound(self.pending.split().freeze())));
+                    let lines = sound(self.pending.split().freeze());
+                    return Some(self.weigh(&lines).map(|()| lines));
                 }
             }
         }
@@ -141,6 +182,37 @@ impl<S: Stream<Item = Result<Bytes, ProviderError>> + Unpin + Send> Lines<S> {
 }
 
 impl<S> Lines<S> {
+    fn new(chunks: S, pending: BytesMut) -> Self {
+        Self { chunks, pending, frame: 0, values: MemoryEstimate::default(), ended: false }
+    }
+
+    /// The end of the lines that are passed on next, of which there is none before `searched`: one
+    /// line, or as many as fit into a batch.
+    fn batch_end(&self, searched: usize) -> Option<usize> {
+        let first = searched + self.pending.get(searched..)?.iter().position(|byte| *byte == b'\n')?;
+        let batch = self.pending.get(..BATCH).unwrap_or(&self.pending);
+        Some(batch.iter().rposition(|byte| *byte == b'\n').map_or(first, |last| last.max(first)) + 1)
+    }
+
+    /// Adds lines to the estimate of their frame.
+    fn weigh(&mut self, lines: &[u8]) -> Result<(), ProviderError> {
+        let lines = lines.strip_suffix(b"\n").unwrap_or(lines).split(|byte| *byte == b'\n');
+        // A carriage return ends a line as well, unless it is a part of its end.
+        let lines = lines.flat_map(|line| line.strip_suffix(b"\r").unwrap_or(line).split(|byte| *byte == b'\r'));
+        for line in lines {
+            if line.is_empty() {
+                self.values = MemoryEstimate::default();
+            } else if let Some(data) = line.strip_prefix(b"data:") {
+                self.values.add(data);
+            }
+            if self.values.bytes() > json::MEMORY_LIMIT {
+                self.ended = true;
+                return Err(ProviderError::Malformed("a part of the answer holds too many values".to_owned()));
+            }
+        }
+        Ok(())
+    }
+
     /// Puts an empty object in front of a comment between frames. Event parsers drop comments, but
     /// they are how some servers say that they are still at work.
     fn alive(&mut self, lines: Bytes) -> Bytes {
@@ -170,7 +242,7 @@ mod tests {
 
     async fn read(chunks: Vec<Bytes>) -> (usize, Option<ProviderError>) {
         let chunks = futures_util::stream::iter(chunks.into_iter().map(Ok));
-        let mut lines = Lines { chunks, pending: BytesMut::new(), frame: 0, ended: false };
+        let mut lines = Lines::new(chunks, BytesMut::new());
         let mut length = 0;
         loop {
             match lines.next().await {
@@ -196,6 +268,44 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_frame_of_too_many_values_is_an_error_whatever_ends_its_lines() {
+        let values = format!("data: [{}\n", "[],".repeat(1 << 19));
+        let per_line = "[],".repeat(1000);
+        let table = [
+            values.clone(),
+            format!(": \"\n{values}"),
+            format!("data: [{per_line}\n").repeat(1000),
+            format!("data: [{per_line}\r\n").repeat(1000),
+            format!("data: [{per_line}\r").repeat(1000) + "\n",
+        ];
+        for text in table {
+            let (_, error) = read(vec![Bytes::from(text.clone())]).await;
+            let expected = ProviderError::Malformed("a part of the answer holds too many values".to_owned());
+            assert_eq!(error, Some(expected), "{:?}", text.get(..40));
+        }
+        let frames = format!("data: [{per_line}\n\n").repeat(1000);
+        assert_eq!(read(vec![Bytes::from(frames)]).await.1, None);
+    }
+
+    #[tokio::test]
+    async fn many_lines_are_passed_on_in_small_batches() {
+        let chunks = futures_util::stream::iter([Ok(Bytes::from("\n".repeat(1 << 20)))]);
+        let lines = Lines::new(chunks, BytesMut::new()).into_stream();
+        let batches: Vec<usize> = lines.map(|batch| batch.unwrap().len()).collect().await;
+        assert!(batches.iter().all(|length| *length <= BATCH), "{batches:?}");
+        assert_eq!(batches.iter().sum::<usize>(), (1 << 20) + 2);
+    }
+
+    #[test]
+    fn a_document_becomes_one_line_and_is_refused_before_it_is_built() {
+        let read = |text: &str| one_line(BytesMut::from(text)).map(|line| String::from_utf8(line.to_vec()).unwrap());
+        assert_eq!(read("{\r\n \"a\\n\": 1\n}").unwrap(), "{   \"a\\n\": 1 }");
+        for text in ["{\"a\nb\": 1}".to_owned(), format!("[{}0]", "[],".repeat(1 << 20)), "[".repeat(1 << 20)] {
+            assert!(one_line(BytesMut::from(&*text)).is_err(), "{:?}", text.get(..20));
+        }
+    }
+
+    #[tokio::test]
     async fn comments_between_frames_are_signs_of_life() {
         let table = [
             (vec![": hi\n\n", "data: 1\n\n"], "data: {}\n\n: hi\n\ndata: 1\n\n\n\n"),
@@ -204,7 +314,7 @@ mod tests {
         ];
         for (chunks, expected) in table {
             let chunks = futures_util::stream::iter(chunks.into_iter().map(|chunk| Ok(Bytes::from(chunk))));
-            let lines = Lines { chunks, pending: BytesMut::new(), frame: 0, ended: false }.into_stream();
+            let lines = Lines::new(chunks, BytesMut::new()).into_stream();
             let passed: Vec<Bytes> = lines.map(Result::unwrap).collect().await;
             assert_eq!(String::from_utf8(passed.concat()).unwrap(), expected);
         }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use nanobot_types::{ModelId, ProviderName};
+use nanobot_types::{ModelId, ProviderName, json};
 use reqwest::Url;
 use serde_json::Value;
 
-use crate::HttpClients;
+use crate::{HttpClients, body};
 
 /// How long all servers together have to answer.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -47,7 +47,7 @@ async fn probe(provider: &str, port: u16, http: &HttpClients) -> Option<Found> {
     if !response.status().is_success() {
         return None;
     }
-    let models: Value = response.json().await.ok()?;
+    let models: Value = json::from_slice(&body::document(response).await.ok()?).ok()?;
     let models = models.get("data")?.as_array()?.iter().filter_map(|model| model.get("id")?.as_str());
     let model = models.into_iter().find(|model| !model.to_lowercase().contains("embed"))?;
     Some(Found { provider: provider.into(), api_base, model: model.into() })

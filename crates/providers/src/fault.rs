@@ -9,6 +9,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use http::HeaderMap;
 use nanobot_provider::ProviderError;
+use nanobot_types::json;
 use serde_json::Value;
 
 use crate::ApiKey;
@@ -86,7 +87,7 @@ pub(crate) struct Faults {
 impl Faults {
     /// What a status that is no success means.
     pub(crate) fn of_status(&self, status: u16, headers: &HeaderMap, body: &[u8]) -> ProviderError {
-        let json: Option<Value> = serde_json::from_slice(body).ok();
+        let json: Option<Value> = json::from_slice(body).ok();
         let body = String::from_utf8_lossy(body);
         let report = json.as_ref().map_or_else(|| Report::of_text(&body), Report::of_json);
         let retry_after = retry_after(headers, Utc::now()).or(report.retry_after);

@@ -16,6 +16,8 @@ mod demo;
 mod discover;
 mod factory;
 mod fault;
+#[doc(hidden)]
+pub mod fuzz;
 mod key;
 mod openai;
 mod refusal;

@@ -5,7 +5,7 @@
 //! replaced by a service that sends once and sees status, headers and body before anything else
 //! does: retrying is the router's.
 
-mod chunk;
+pub(crate) mod chunk;
 mod request;
 
 use std::collections::VecDeque;

@@ -11,6 +11,8 @@ mod entry;
 mod error;
 mod files;
 mod fork;
+#[doc(hidden)]
+pub mod fuzz;
 mod in_memory;
 mod jsonl;
 mod line;

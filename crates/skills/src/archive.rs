@@ -1,7 +1,7 @@
 //! Reads a `.skill` file: a zip archive of a skill's folder, or of what is in one.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 
 use zip::ZipArchive;
@@ -9,22 +9,28 @@ use zip::result::ZipError;
 
 use crate::SkillsError;
 use crate::load::SKILL_FILE;
-use crate::package::{FILE_LIMIT, LEFT_OUT, Package, check_path, too_large};
+use crate::package::{FILE_LIMIT, LEFT_OUT, Package, TOTAL_LIMIT, check_path, too_large};
 
 /// Most entries that are looked at.
 const ENTRIES: usize = 2000;
 
 /// Reads an archive whole, nothing of it to disk.
 pub(crate) fn read(path: &Path) -> Result<Package, SkillsError> {
-    let failed = |source: ZipError| SkillsError::Archive { path: path.to_owned(), source };
     let source = path.canonicalize().map_err(SkillsError::io("read", path))?;
     let file = File::open(&source).map_err(SkillsError::io("read", path))?;
+    read_from(source, file)
+}
+
+/// Reads the archive `file` that was found at `source`.
+pub(crate) fn read_from(source: PathBuf, file: impl Read + Seek) -> Result<Package, SkillsError> {
+    let failed = |error: ZipError| SkillsError::Archive { path: source.clone(), source: error };
     let mut archive = ZipArchive::new(file).map_err(failed)?;
     if archive.len() > ENTRIES {
         return Err(SkillsError::TooLarge(format!("more than {ENTRIES} entries")));
     }
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let stem = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let mut files = Vec::new();
+    let mut total = 0;
     for index in 0..archive.len() {
         let entry = archive.by_index(index).map_err(failed)?;
         let name = entry.name().map_err(failed)?.into_owned();
@@ -46,6 +52,10 @@ pub(crate) fn read(path: &Path) -> Result<Package, SkillsError> {
         read.map_err(|error| failed(ZipError::Io(error)))?;
         if bytes.len() as u64 > FILE_LIMIT {
             return Err(too_large(&name));
+        }
+        total += bytes.len() as u64;
+        if total > TOTAL_LIMIT {
+            return Err(SkillsError::TooLarge(format!("more than {} MB", TOTAL_LIMIT >> 20)));
         }
         files.push((name, bytes, executable));
     }

@@ -9,6 +9,8 @@ mod built_in;
 mod capabilities;
 mod check;
 mod error;
+#[doc(hidden)]
+pub mod fuzz;
 mod header;
 mod install;
 mod load;

@@ -17,7 +17,7 @@ use crate::{SkillsError, archive};
 pub(crate) const FILE_LIMIT: u64 = 5 << 20;
 
 /// The largest skill, in bytes.
-const TOTAL_LIMIT: u64 = 20 << 20;
+pub(crate) const TOTAL_LIMIT: u64 = 20 << 20;
 
 /// Most files of a skill.
 const FILES: usize = 500;

@@ -40,6 +40,15 @@ pub enum TestkitError {
         problem: String,
     },
 
+    /// The memory of a piece of work could not be measured.
+    #[error("measuring {test}: {why}")]
+    Measuring {
+        /// The test whose work it is.
+        test: String,
+        /// What went wrong.
+        why: String,
+    },
+
     /// The WebSocket peer refused, failed or left.
     #[error("websocket: {what}")]
     WebSocket {

@@ -174,3 +174,8 @@ impl Operation for Exec {
         self.execute(&arguments, context).await.unwrap_or_else(|reason| answer(Err(reason)))
     }
 }
+
+/// `true` when `command` can be taken apart.
+pub(crate) fn is_readable(command: &str) -> bool {
+    shell::parse(command).is_ok()
+}

@@ -49,3 +49,8 @@ fn unwritable(path: &str, error: &io::Error) -> String {
         _ => format!("cannot write {path}: {error}"),
     }
 }
+
+/// Counts the places of `wanted` in `content`, and says why there are none.
+pub(crate) fn locate_and_explain(content: &str, wanted: &str) -> (usize, String) {
+    (locate::matches(content, wanted).len(), locate::explain_absence("file", content, wanted))
+}

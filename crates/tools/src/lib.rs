@@ -13,6 +13,8 @@ mod config;
 mod error;
 mod exec;
 mod files;
+#[doc(hidden)]
+pub mod fuzz;
 mod operation;
 mod text;
 mod web;

@@ -23,3 +23,8 @@ fn failure(error: reqwest::Error) -> String {
     }
     text
 }
+
+/// Counts the results on a page of the search that has no API.
+pub(crate) fn results_on(page: &str) -> usize {
+    search::results_on(page)
+}

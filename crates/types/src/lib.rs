@@ -8,6 +8,7 @@ mod chat;
 mod command;
 mod event;
 mod ids;
+pub mod json;
 mod message;
 mod response;
 mod tool;

@@ -1,6 +1,6 @@
 //! Tool calls that a model wrote into its text: `<tool_call>{"name": …, "arguments": {…}}</tool_call>`.
 
-use nanobot_types::ToolCall;
+use nanobot_types::{ToolCall, json};
 use serde::Deserialize;
 
 const OPEN: &str = "<tool_call>";
@@ -22,7 +22,7 @@ pub(crate) fn split_calls(text: &str, id_prefix: &str) -> (String, Vec<ToolCall>
     while let Some((before, inside)) = rest.split_once(OPEN) {
         let Some((body, after)) = inside.split_once(CLOSE) else { break };
         kept.push_str(before);
-        match serde_json::from_str::<Written>(body.trim()) {
+        match json::from_str::<Written>(body.trim()) {
             Ok(written) => {
                 let id = format!("{id_prefix}-{}", calls.len());
                 let arguments = serde_json::Value::Object(written.arguments).to_string();

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::fault::Faults;
 
 #[derive(Debug)]
-pub(super) struct EventReader {
+pub(crate) struct EventReader {
     faults: Faults,
     usage: Usage,
     /// The block that is open.
@@ -34,12 +34,12 @@ enum Open {
 type Events = Vec<StreamEvent>;
 
 impl EventReader {
-    pub(super) fn new(faults: Faults) -> Self {
+    pub(crate) fn new(faults: Faults) -> Self {
         Self { faults, usage: Usage::default(), open: None, calls: 0, finished: None, anything: false }
     }
 
     /// The events of the next object.
-    pub(super) fn read(&mut self, event: &Value) -> Result<Events, ProviderError> {
+    pub(crate) fn read(&mut self, event: &Value) -> Result<Events, ProviderError> {
         let mut events = Vec::new();
         match kind(event) {
             "error" => return Err(self.faults.of_object(event)),
@@ -59,7 +59,7 @@ impl EventReader {
     }
 
     /// The last event, once nothing more comes.
-    pub(super) fn end(&mut self) -> Result<Option<StreamEvent>, ProviderError> {
+    pub(crate) fn end(&mut self) -> Result<Option<StreamEvent>, ProviderError> {
         let finished = self.finished.take();
         if finished.is_none() && !self.anything {
             return Err(ProviderError::Malformed("the answer holds no message".to_owned()));

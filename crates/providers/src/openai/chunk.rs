@@ -10,8 +10,11 @@ use serde_json::Value;
 
 use crate::fault::Faults;
 
+/// The most calls of one answer. Each piece is searched among them.
+const CALL_LIMIT: usize = 256;
+
 #[derive(Debug)]
-pub(super) struct ChunkReader {
+pub(crate) struct ChunkReader {
     faults: Faults,
     /// The calls so far: the choice and index under which each came, and its id.
     calls: Vec<KnownCall>,
@@ -33,12 +36,12 @@ struct KnownCall {
 type Events = Vec<StreamEvent>;
 
 impl ChunkReader {
-    pub(super) fn new(faults: Faults) -> Self {
+    pub(crate) fn new(faults: Faults) -> Self {
         Self { faults, calls: Vec::new(), text_choice: None, finished: None, whole: false, anything: false }
     }
 
     /// The events of the next object.
-    pub(super) fn read(&mut self, chunk: &Value) -> Result<Events, ProviderError> {
+    pub(crate) fn read(&mut self, chunk: &Value) -> Result<Events, ProviderError> {
         if chunk.get("error").is_some_and(|error| !error.is_null()) {
             return Err(self.faults.of_object(chunk));
         }
@@ -54,7 +57,7 @@ impl ChunkReader {
     }
 
     /// The last event, once nothing more comes. `done` says that the vendor said so.
-    pub(super) fn end(&mut self, done: bool) -> Result<Option<StreamEvent>, ProviderError> {
+    pub(crate) fn end(&mut self, done: bool) -> Result<Option<StreamEvent>, ProviderError> {
         let finished = self.finished.take();
         let finished = finished.or_else(|| (self.anything && (done || self.whole)).then_some(FinishReason::Stop));
         if finished.is_none() && !self.anything {
@@ -74,6 +77,9 @@ impl ChunkReader {
             self.anything = true;
             self.text(number, piece, events);
             for (position, call) in list(piece.get("tool_calls")).iter().enumerate() {
+                if self.calls.len() > CALL_LIMIT {
+                    return Err(ProviderError::Malformed(format!("the answer holds more than {CALL_LIMIT} calls")));
+                }
                 events.push(self.call(number, if is_whole { None } else { Some(position) }, call));
             }
             let blocks = list(piece.get("thinking_blocks")).iter().cloned();

@@ -6,6 +6,7 @@
 use eventsource_stream::Eventsource as _;
 use futures_util::StreamExt as _;
 use http::header::{ACCEPT, HeaderValue};
+use nanobot_types::json as bounded;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
@@ -37,7 +38,7 @@ async fn read(exchange: &Exchange<'_>, response: Response) -> Result<String, Fai
     while let Some(event) = events.next().await {
         let event = event.map_err(|error| Failure::lost(&error))?;
         // What is no JSON says nothing of the text.
-        let Ok(data) = serde_json::from_str::<Value>(&event.data) else { continue };
+        let Ok(data) = bounded::from_str::<Value>(&event.data) else { continue };
         let field = |name: &str| data.get(name).and_then(Value::as_str).unwrap_or_default();
         let kind = if data.get("error").is_some() { "error" } else { field("type") };
         match kind {

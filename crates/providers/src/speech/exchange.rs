@@ -11,6 +11,7 @@ use std::time::Duration;
 use chrono::Utc;
 use futures_util::StreamExt as _;
 use http::HeaderMap;
+use nanobot_types::json;
 use reqwest::{Method, RequestBuilder, Response, Url};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -134,7 +135,7 @@ impl Exchange<'_> {
                 return Err(Failure::odd("the answer is too long"));
             }
         }
-        serde_json::from_slice(&body).map_err(|_not_json| Failure::odd("the answer is not JSON"))
+        json::from_slice(&body).map_err(|_not_json| Failure::odd("the answer is not JSON"))
     }
 
     /// What is said in an error's body, without the key.
@@ -147,7 +148,7 @@ impl Exchange<'_> {
     async fn refusal(&self, response: Response) -> Failure {
         let status = response.status().as_u16();
         let after = retry_after(response.headers(), Utc::now());
-        let body: Value = serde_json::from_slice(&error_body(response).await).unwrap_or_default();
+        let body: Value = json::from_slice(&error_body(response).await).unwrap_or_default();
         let error = SpeechError::Refused { status, message: self.words(&body) };
         match status {
             408 | 429 | 500 | 502 | 503 | 504 => Failure::Passing(error, after),

@@ -1,13 +1,26 @@
 //! Finding the text that an edit wants to replace, and the nearest thing when it is not there.
 
-use std::{collections::HashSet, ops::Range};
+use std::{
+    collections::HashMap,
+    ops::Range,
+    time::{Duration, Instant},
+};
 
-use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices, get_diff_ratio, group_diff_ops};
+use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices_deadline, get_diff_ratio, group_diff_ops};
 
 use crate::text::{lines_with_ends, without_end};
 
 /// How many places are compared in full when the nearest text is looked for.
 const MAX_COMPARED: usize = 5_000;
+
+/// The time for looking for the nearest text. Comparing takes quadratic time at worst.
+const TIME_LIMIT: Duration = Duration::from_millis(500);
+
+/// Text that agrees in no more lines than this is not worth showing.
+const LEAST_RATIO: f32 = 0.5;
+
+/// The most lines of a difference, and about the most of all, that are shown.
+const MAX_SHOWN: usize = 200;
 
 /// Where the wanted text is in `content`, in order: exactly; else as lines that differ only in
 /// white space at their ends.
@@ -29,66 +42,131 @@ fn loose_matches(content: &str, wanted: &str) -> Vec<Range<usize>> {
             (line.trim(), span)
         })
         .collect();
-    lines
-        .windows(wanted.len())
-        .filter(|window| window.iter().map(|(line, _)| line).eq(&wanted))
-        .filter_map(|window| Some(window.first()?.1.start..window.last()?.1.end))
-        .collect()
+    let trimmed: Vec<&str> = lines.iter().map(|(line, _)| *line).collect();
+    let ends = occurrences(&trimmed, &wanted).into_iter();
+    ends.filter_map(|end| {
+        let first = lines.get((end + 1).checked_sub(wanted.len())?)?;
+        Some(first.1.start..lines.get(end)?.1.end)
+    })
+    .collect()
+}
+
+/// The positions in `lines` at which the whole of `wanted` ends, in linear time (Knuth, Morris and
+/// Pratt).
+fn occurrences(lines: &[&str], wanted: &[&str]) -> Vec<usize> {
+    // `fallback[n]`: the longest beginning of `wanted` that is also an end of its first `n` lines.
+    let mut fallback = vec![0, 0];
+    let next = |fallback: &[usize], mut matched: usize, line: &str| {
+        while matched > 0 && wanted.get(matched).copied() != Some(line) {
+            matched = fallback.get(matched).copied().unwrap_or_default();
+        }
+        matched + usize::from(wanted.get(matched).copied() == Some(line))
+    };
+    for line in wanted.iter().skip(1) {
+        let matched = fallback.last().copied().unwrap_or_default();
+        fallback.push(next(&fallback, matched, line));
+    }
+    let mut matched = 0;
+    let mut ends = Vec::new();
+    for (position, line) in lines.iter().enumerate() {
+        matched = next(&fallback, matched, line);
+        if matched == wanted.len() {
+            ends.push(position);
+        }
+    }
+    ends
 }
 
 /// Says that `wanted` is not in `content`, with a diff to the most similar lines if more than half
-/// of them agree.
+/// of them agree. Takes at most about [`TIME_LIMIT`].
 pub(super) fn explain_absence(path: &str, content: &str, wanted: &str) -> String {
+    let deadline = Instant::now() + TIME_LIMIT;
     let wanted: Vec<&str> = lines_with_ends(wanted).collect();
     let content: Vec<&str> = lines_with_ends(content).collect();
-    match nearest(&content, &wanted) {
-        Some((ratio, start, actual)) if ratio > 0.5 => {
+    match nearest(&content, &wanted, deadline) {
+        Some(Nearest { ratio, start, lines, operations }) => {
             let line = start + 1;
             let names = ("old_text (provided)", format!("{path} (actual, line {line})"));
-            let diff = unified_diff(&wanted, actual, names.0, &names.1);
+            let diff = unified_diff(&wanted, lines, operations, names.0, &names.1);
             let percent = (ratio * 100.0).round();
             format!("old_text not found in {path}.\nBest match ({percent}% similar) at line {line}:\n{diff}")
         }
-        _ => format!("old_text not found in {path}: no similar text. Read the file again and copy the text from it."),
+        None => {
+            format!("old_text not found in {path}: no similar text. Read the file again and copy the text from it.")
+        }
     }
 }
 
-/// The window of `content` most similar to `wanted`, with its ratio and first line.
-fn nearest<'a>(content: &'a [&'a str], wanted: &[&str]) -> Option<(f32, usize, &'a [&'a str])> {
+/// The lines most similar to the wanted ones.
+struct Nearest<'a> {
+    ratio: f32,
+    start: usize,
+    lines: &'a [&'a str],
+    operations: Vec<DiffOp>,
+}
+
+/// The window of `content` most similar to `wanted`, of those that agree in more than half of their
+/// lines. The best so far when the `deadline` passes.
+fn nearest<'a>(content: &'a [&'a str], wanted: &[&str], deadline: Instant) -> Option<Nearest<'a>> {
     let size = wanted.len().clamp(1, content.len().max(1));
-    let known: HashSet<&str> = wanted.iter().copied().collect();
-    let before = counts(content.iter().map(|line| known.contains(line)));
-    let mut best: Option<(f32, usize, &[&str])> = None;
+    let mut common = Common::new(wanted);
+    let mut best: Option<Nearest<'_>> = None;
     let mut compared = 0;
-    for (start, window) in content.windows(size).enumerate() {
-        let least = best.map_or(0.0, |(ratio, ..)| ratio);
+    let (head, tail) = content.split_at_checked(size - 1)?;
+    head.iter().for_each(|line| common.add(line));
+    for ((start, window), last) in content.windows(size).enumerate().zip(tail) {
+        common.add(last);
+        let least = best.as_ref().map_or(LEAST_RATIO, |best| best.ratio);
         // Lines that occur in both bound the ratio; most windows are done with here.
-        let (Some(from), Some(to)) = (before.get(start), before.get(start + size)) else { break };
-        if ratio(to - from, wanted.len() + window.len()) <= least {
+        let is_possible = ratio(common.count, wanted.len() + window.len()) > least;
+        if let Some(first) = window.first() {
+            common.remove(first);
+        }
+        if !is_possible {
             continue;
         }
         compared += 1;
-        if compared > MAX_COMPARED {
+        if compared > MAX_COMPARED || Instant::now() >= deadline {
             break;
         }
-        let operations = capture_diff_slices(Algorithm::Myers, wanted, window);
+        let operations = capture_diff_slices_deadline(Algorithm::Myers, wanted, window, Some(deadline));
         let ratio = get_diff_ratio(&operations, wanted.len(), window.len());
         if ratio > least {
-            best = Some((ratio, start, window));
+            best = Some(Nearest { ratio, start, lines: window, operations });
         }
     }
     best
 }
 
-/// How many of the `flags` are set before each of them, and in all.
-fn counts(flags: impl Iterator<Item = bool>) -> Vec<usize> {
-    let mut total = 0;
-    let mut counts = vec![0];
-    counts.extend(flags.map(|flag| {
-        total += usize::from(flag);
-        total
-    }));
-    counts
+/// Counts the lines that a window has in common with the wanted ones, in any order.
+struct Common<'a> {
+    /// For each wanted line, how many of it the window lacks; below zero, how many it has too many.
+    lacking: HashMap<&'a str, isize>,
+    count: usize,
+}
+
+impl<'a> Common<'a> {
+    fn new(wanted: &[&'a str]) -> Self {
+        let mut lacking = HashMap::new();
+        wanted.iter().for_each(|line| *lacking.entry(*line).or_insert(0) += 1);
+        Self { lacking, count: 0 }
+    }
+
+    /// Adds a line to the window.
+    fn add(&mut self, line: &str) {
+        if let Some(lacking) = self.lacking.get_mut(line) {
+            self.count += usize::from(*lacking > 0);
+            *lacking -= 1;
+        }
+    }
+
+    /// Removes a line from the window.
+    fn remove(&mut self, line: &str) {
+        if let Some(lacking) = self.lacking.get_mut(line) {
+            *lacking += 1;
+            self.count -= usize::from(*lacking > 0);
+        }
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a bound for a percentage")]
@@ -98,9 +176,13 @@ fn ratio(common: usize, total: usize) -> f32 {
 
 /// A unified diff with three lines of context. Lines keep their terminators and are joined by
 /// another newline, as the Python program prints them.
-fn unified_diff(old: &[&str], new: &[&str], old_name: &str, new_name: &str) -> String {
+fn unified_diff(old: &[&str], new: &[&str], operations: Vec<DiffOp>, old_name: &str, new_name: &str) -> String {
     let mut lines = vec![format!("--- {old_name}"), format!("+++ {new_name}")];
-    for group in group_diff_ops(capture_diff_slices(Algorithm::Myers, old, new), 3) {
+    for group in group_diff_ops(operations, 3) {
+        if lines.len() > MAX_SHOWN {
+            lines.push("… and more".to_owned());
+            break;
+        }
         let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
         lines.push(format!(
             "@@ -{} +{} @@",
@@ -116,7 +198,11 @@ fn unified_diff(old: &[&str], new: &[&str], old_name: &str, new_name: &str) -> S
 
 fn push_lines(lines: &mut Vec<String>, operation: &DiffOp, old: &[&str], new: &[&str]) {
     let mut push = |mark: char, source: &[&str], range: Range<usize>| {
-        lines.extend(source.iter().take(range.end).skip(range.start).map(|line| format!("{mark}{line}")));
+        let shown = source.iter().take(range.end).skip(range.start).take(MAX_SHOWN);
+        lines.extend(shown.map(|line| format!("{mark}{line}")));
+        if range.len() > MAX_SHOWN {
+            lines.push(format!("{mark}… and {} more lines", range.len() - MAX_SHOWN));
+        }
     };
     match operation.tag() {
         DiffTag::Equal => push(' ', old, operation.old_range()),
@@ -157,6 +243,34 @@ mod tests {
             let found: Vec<_> = matches(content, wanted).into_iter().map(|range| (range.start, range.end)).collect();
             assert_eq!(found, expected, "{content:?} {wanted:?}");
         }
+    }
+
+    #[test]
+    fn a_long_file_of_equal_lines_is_searched_once() {
+        let content = "a\n".repeat(200_000);
+        let wanted = format!(" {}b", "a\n".repeat(100_000));
+        assert_eq!(matches(&content, &wanted), []);
+        let overlapping: Vec<_> = matches("a\na\nb\na\na\na\n", " a\na").into_iter().collect();
+        assert_eq!(overlapping, [0..3, 6..9, 8..11]);
+    }
+
+    #[test]
+    fn the_nearest_of_many_lines_in_another_order_is_given_up_in_time() {
+        let lines = |order: &mut dyn Iterator<Item = usize>| order.map(|line| format!("{line}\n")).collect::<String>();
+        let (content, wanted) = (lines(&mut (0..20_000)), lines(&mut (0..20_000).rev()));
+        let began = Instant::now();
+        let answer = explain_absence("f.txt", &content, &wanted);
+        assert!(answer.contains("not found"), "{answer}");
+        assert!(answer.len() < 100_000, "{}", answer.len());
+        let hang_guard = Duration::from_secs(30);
+        assert!(began.elapsed() < hang_guard, "the deadline was not kept");
+    }
+
+    #[test]
+    fn the_best_of_many_windows_is_found() {
+        let content: String = (0..2_000).map(|line| format!("{}\n", line % 50)).collect::<String>() + "x\ny\nz\n";
+        let answer = explain_absence("f.txt", &content, "x\ny\n!\nz\n");
+        assert!(answer.contains("at line 2000:") || answer.contains("at line 2001:"), "{answer}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use nanobot_types::json;
 use reqwest::Client;
 use serde::Deserialize;
 
@@ -43,6 +44,6 @@ pub(super) async fn read(client: &Client, base: &str, url: &str) -> Option<Page>
     }
     let response = request.send().await.ok()?.error_for_status().ok()?;
     let body = Body::read(response).await.ok()?;
-    let Answer { data } = serde_json::from_slice(&body.bytes).ok()?;
+    let Answer { data } = json::from_slice(&body.bytes).ok()?;
     (!data.content.trim().is_empty()).then_some(data)
 }

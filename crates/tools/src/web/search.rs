@@ -97,6 +97,11 @@ impl Operation for WebSearch {
     }
 }
 
+/// Counts the results on a page of the search that has no API.
+pub(super) fn results_on(page: &str) -> usize {
+    providers::duckduckgo_hits(page).len()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

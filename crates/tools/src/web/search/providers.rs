@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use nanobot_types::json as bounded;
 use regex_lite::Regex;
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
@@ -131,7 +132,7 @@ async fn send(provider: &str, request: RequestBuilder) -> Result<Body, String> {
 
 async fn ask(provider: &str, request: RequestBuilder) -> Result<Value, String> {
     let body = send(provider, request).await?;
-    serde_json::from_slice(&body.bytes)
+    bounded::from_slice(&body.bytes)
         .map_err(|error| format!("search by {provider} failed: the answer is not JSON ({error})"))
 }
 
@@ -150,7 +151,7 @@ fn hits(list: Option<&Value>, snippet: &str) -> Vec<Hit> {
 static RESULT: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"(?s)<a\b([^>]*\bclass="result__(a|snippet)"[^>]*)>(.*?)</a>"#).ok());
 
-fn duckduckgo_hits(page: &str) -> Vec<Hit> {
+pub(super) fn duckduckgo_hits(page: &str) -> Vec<Hit> {
     let mut found: Vec<Hit> = Vec::new();
     for tag in RESULT.iter().flat_map(|pattern| pattern.captures_iter(page)) {
         let [_, attributes, class, content] = [0, 1, 2, 3].map(|group| tag.get(group).map_or("", |part| part.as_str()));

@@ -1,0 +1,27 @@
+//! A door to the reader of envelopes for fuzzing and for tests of its bounds. No part of the API.
+
+use nanobot_channel::{Value, json};
+
+use crate::SlackConfig;
+use crate::inbound::{Candidate, Identity};
+use crate::text::{escaped, head, readable, without_mention};
+use crate::wire::{Event, Frame};
+
+/// Reads an envelope in every way in which one is read; `true` when something is said in it.
+pub fn envelope(text: &str) -> bool {
+    let Ok(frame) = json::from_str::<Frame>(text) else { return false };
+    let me = Identity { user: "U1".to_owned(), name: "bot".to_owned(), team: "T".to_owned() };
+    let event: Value = frame.payload.get("event").cloned().unwrap_or_default();
+    let event = serde_json::from_value::<Event>(event).ok();
+    let of_event = event.and_then(|event| Candidate::of_event(&SlackConfig::default(), &me, &event));
+    let interaction = serde_json::from_value(frame.payload.clone()).ok();
+    let command = serde_json::from_value(frame.payload).ok();
+    let of_command = command.and_then(|command| Candidate::of_command(command, &[]));
+    of_event.or_else(|| interaction.and_then(Candidate::of_interaction)).or(of_command).is_some()
+}
+
+/// Reads what a person wrote.
+pub fn text(text: &str) -> usize {
+    let read = readable(&without_mention(text, "U1"));
+    escaped(head(&read, 1000)).len()
+}

@@ -1,0 +1,54 @@
+//! A door to the readers of answers for fuzzing and for tests of their bounds. No part of the API.
+
+use eventsource_stream::Eventsource as _;
+use futures_util::{FutureExt as _, StreamExt as _};
+use nanobot_provider::{Fold, Folded, ProviderError};
+use serde_json::Value;
+
+use crate::anthropic::events::EventReader;
+use crate::body;
+use crate::fault::Faults;
+use crate::openai::chunk::ChunkReader;
+
+/// Reads a body that arrives in `chunks` as the answer of a model.
+///
+/// # Errors
+/// As the clients.
+pub fn answer(chunks: Vec<Vec<u8>>, is_anthropic: bool) -> Result<Folded, ProviderError> {
+    // All that is waited for is there.
+    read(chunks, is_anthropic)
+        .now_or_never()
+        .unwrap_or_else(|| Err(ProviderError::Network("the body was waited for".to_owned())))
+}
+
+/// Judges the body of an error.
+pub fn refusal(status: u16, body: &[u8]) -> ProviderError {
+    faults().of_status(status, &http::HeaderMap::new(), body)
+}
+
+fn faults() -> Faults {
+    Faults { key: None, key_hint: "" }
+}
+
+async fn read(chunks: Vec<Vec<u8>>, is_anthropic: bool) -> Result<Folded, ProviderError> {
+    let chunks = futures_util::stream::iter(chunks.into_iter().map(Ok::<_, std::io::Error>));
+    let response = http::Response::new(reqwest::Body::wrap_stream(chunks)).into();
+    let mut frames = body::lines(response).await?.eventsource();
+    let (mut openai, mut anthropic) = (ChunkReader::new(faults()), EventReader::new(faults()));
+    let mut fold = Fold::new();
+    let mut done = false;
+    while let Some(frame) = frames.next().await {
+        let malformed = |error: &dyn std::fmt::Display| ProviderError::Malformed(error.to_string());
+        let frame = frame.map_err(|error| malformed(&error))?;
+        if frame.data.trim() == "[DONE]" {
+            done = true;
+            continue;
+        }
+        let value: Value = serde_json::from_str(&frame.data).map_err(|error| malformed(&error))?;
+        let events = if is_anthropic { anthropic.read(&value) } else { openai.read(&value) };
+        events?.into_iter().for_each(|event| fold.push(event));
+    }
+    let last = if is_anthropic { anthropic.end() } else { openai.end(done) };
+    last?.into_iter().for_each(|event| fold.push(event));
+    Ok(fold.finish())
+}

@@ -1,0 +1,88 @@
+//! Measures how much memory a piece of work takes at its peak.
+//!
+//! Decision: the kernel counts, in a process of its own, because the tests of a program share one heap
+//! and no allocator can be replaced without unsafe code. Only Linux counts so; elsewhere the work runs
+//! and its peak is unknown.
+
+use std::io::Read as _;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::TestkitError;
+
+/// Says to the process that it is the one in which the work of that name is measured.
+const ROLE: &str = "NANOBOT_MEASURED_WORK";
+
+/// Names the file into which that process writes what it measured.
+const REPORT: &str = "NANOBOT_MEASURED_REPORT";
+
+/// Ends a run that hangs. No measure of speed.
+const HANG_GUARD: Duration = Duration::from_secs(240);
+
+/// The most memory that work from outside may take beyond an idle process, in bytes.
+pub const PEAK_LIMIT: u64 = 64 << 20;
+
+/// Runs `work` in another process of this test program and returns by how many bytes its memory grew
+/// at most; `None` where that cannot be known.
+///
+/// To be called by the test of the full name `test`, once.
+///
+/// # Errors
+/// When the process cannot be started, fails, or is killed because it hangs.
+pub fn peak_of(test: &str, work: impl FnOnce()) -> Result<Option<u64>, TestkitError> {
+    if std::env::var_os(ROLE).is_some_and(|role| *role == *test) {
+        let before = high_water();
+        work();
+        let grown = high_water().zip(before).map(|(after, before)| after.saturating_sub(before));
+        let line = grown.map_or_else(|| "unknown".to_owned(), |bytes| bytes.to_string());
+        std::fs::write(std::env::var_os(REPORT).unwrap_or_default(), line).map_err(|error| failed(test, &error))?;
+        return Ok(grown);
+    }
+    let report = tempfile::NamedTempFile::new().map_err(|error| failed(test, &error))?;
+    let program = std::env::current_exe().map_err(|error| failed(test, &error))?;
+    let mut child = Command::new(program)
+        .args([test, "--exact", "--test-threads=1", "--nocapture"])
+        .env(ROLE, test)
+        .env(REPORT, report.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| failed(test, &error))?;
+    finish(test, &mut child)?;
+    let mut line = String::new();
+    report.reopen().and_then(|mut file| file.read_to_string(&mut line)).map_err(|error| failed(test, &error))?;
+    if line.is_empty() {
+        return Err(failed(test, &"no test has that name"));
+    }
+    Ok(line.parse().ok())
+}
+
+fn finish(test: &str, child: &mut Child) -> Result<(), TestkitError> {
+    let began = Instant::now();
+    let status = loop {
+        match child.try_wait().map_err(|error| failed(test, &error))? {
+            Some(status) => break status,
+            None if began.elapsed() > HANG_GUARD => {
+                child.kill().map_err(|error| failed(test, &error))?;
+                return Err(failed(test, &"it hangs"));
+            }
+            None => std::thread::park_timeout(Duration::from_millis(20)),
+        }
+    };
+    let mut words = String::new();
+    if let Some(mut stderr) = child.stderr.take() {
+        stderr.read_to_string(&mut words).map_err(|error| failed(test, &error))?;
+    }
+    if status.success() { Ok(()) } else { Err(failed(test, &format!("{status}: {words}"))) }
+}
+
+/// The most memory that this process has had, in bytes.
+fn high_water() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+}
+
+fn failed(test: &str, why: &dyn std::fmt::Display) -> TestkitError {
+    TestkitError::Measuring { test: test.to_owned(), why: why.to_string() }
+}

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Fuzzes the parsers of bytes from outside: scripts/fuzz.sh [TARGET|all] [SECONDS]
+# Without arguments lists the targets. Works with the stable toolchain: libFuzzer with the compiler's own coverage
+# counters and without sanitizers, which would need nightly. What is found is written to fuzz/regressions/TARGET,
+# where a test replays it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+host="$(rustc -vV | sed -n 's/^host: //p')"
+target_dir="${CARGO_TARGET_DIR:-$PWD/target}/fuzz"
+corpora="${NANOBOT_FUZZ_CORPUS:-$target_dir/corpus}"
+# The names stand in the table of the targets.
+mapfile -t targets < <(sed -n 's/^    ("\([a-z_]*\)", .*/\1/p' fuzz/src/targets.rs)
+
+if [[ $# -eq 0 ]]; then
+    printf '%s\n' "${targets[@]}"
+    exit 0
+fi
+wanted="$1"
+seconds="${2:-30}"
+if [[ "$wanted" != all ]]; then
+    printf '%s\n' "${targets[@]}" | grep -qx -- "$wanted" || { echo "no such target: $wanted" >&2; exit 2; }
+    targets=("$wanted")
+fi
+
+passes=(-Cpasses=sancov-module -Ccodegen-units=1 -Cdebug-assertions=on)
+for option in level=4 inline-8bit-counters pc-table trace-compares; do
+    passes+=("-Cllvm-args=-sanitizer-coverage-$option")
+done
+RUSTFLAGS="${passes[*]} --cfg fuzzing" cargo build --quiet --manifest-path fuzz/Cargo.toml --target "$host" \
+    --target-dir "$target_dir"
+program="$target_dir/$host/debug/nanobot-fuzz"
+
+failed=()
+for name in "${targets[@]}"; do
+    mkdir -p "$corpora/$name" "fuzz/regressions/$name"
+    seeds=()
+    for folder in "fuzz/seeds/$name" "fuzz/regressions/$name"; do
+        [[ -d "$folder" ]] && seeds+=("$folder")
+    done
+    printf '== fuzz %s: %s s\n' "$name" "$seconds"
+    if ! NANOBOT_FUZZ_TARGET="$name" "$program" "$corpora/$name" "${seeds[@]}" -max_total_time="$seconds" \
+        -artifact_prefix="fuzz/regressions/$name/" -max_len="${NANOBOT_FUZZ_LENGTH:-4096}" -timeout=10 -rss_limit_mb=1024 \
+        -verbosity=0 -print_final_stats=1; then
+        failed+=("$name")
+    fi
+done
+if [[ ${#failed[@]} -gt 0 ]]; then
+    printf 'found something: %s\n' "${failed[*]}" >&2
+    exit 1
+fi

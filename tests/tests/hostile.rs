@@ -1,0 +1,227 @@
+//! Bytes from outside that were made to do harm: every parser stays within 64 MB of an idle process.
+//!
+//! Nothing here measures time. A reader that is not linear hangs, and the process that measures ends it.
+
+use std::iter::once;
+
+use nanobot_testkit::{PEAK_LIMIT, peak_of};
+
+use crate::fuzz_targets::find;
+
+/// The most that a provider or a platform may send at once.
+const BODY: usize = 8 << 20;
+
+/// Has a target read each input, in a process whose memory is measured.
+fn within_bounds(test: &str, target: &str, inputs: impl Iterator<Item = Vec<u8>>) {
+    let run = find(target).unwrap();
+    let peak = peak_of(&format!("hostile::{test}"), || inputs.for_each(|input| run(&input))).unwrap();
+    assert!(peak.is_none_or(|peak| peak <= PEAK_LIMIT), "{target} took {} MB", peak.unwrap_or_default() >> 20);
+}
+
+/// `unit` again and again, `size` bytes of it, between `before` and `after`.
+fn filled(before: &str, unit: &str, after: &str, size: usize) -> Vec<u8> {
+    [before, &unit.repeat(size / unit.len()), after].concat().into_bytes()
+}
+
+/// Small texts of JSON that are large as values, at each place of `template` that reads `@`.
+fn values(template: &'static str, size: usize) -> impl Iterator<Item = Vec<u8>> {
+    let units = ["[],", "{},", "0,", "\"\",", "{\"\":0},", "{\"\":[{}]},", "[[[[0]]]],"];
+    let (before, after) = template.split_once('@').unwrap();
+    let wide = units.into_iter().map(move |unit| filled(&format!("{before}["), unit, &format!("0]{after}"), size));
+    let deep = ["[", "{\"a\":"].into_iter().map(move |unit| filled(before, unit, after, size));
+    wide.chain(deep)
+}
+
+#[test]
+fn answers_of_models() {
+    let frames = ["1@", "1data: @\n\n", "1data: {\"choices\":[{\"delta\":{\"content\":@}}]}\n\n"];
+    let inputs = frames.into_iter().flat_map(|frame| values(frame, 4 << 20));
+    let calls = filled("1data: {\"choices\":[{\"delta\":{\"tool_calls\":[", "{\"id\":\"a\"},", "{}]}}]}\n\n", 1 << 18);
+    let lines = ["\n", "\r", "\r\n", ":\n", "data:\n", "data: {}\n\n"].map(|unit| filled("\u{fe}", unit, "", 1 << 19));
+    within_bounds("answers_of_models", "answer_openai", inputs.chain(once(calls)).chain(lines));
+}
+
+#[test]
+fn answers_of_anthropic() {
+    let inputs = values("1data: {\"type\":\"content_block_start\",\"content_block\":@}\n\n", 4 << 20);
+    within_bounds("answers_of_anthropic", "answer_anthropic", inputs);
+}
+
+#[test]
+fn arguments_of_calls() {
+    let quoted = filled("{'a': ['\"', ", "[],", "]}", 4 << 20);
+    within_bounds("arguments_of_calls", "arguments", values("{\"a\": @}", 4 << 20).chain(once(quoted)));
+}
+
+#[test]
+fn updates_of_telegram() {
+    let templates = [
+        "@",
+        "{\"update_id\":1,\"odd\":@}",
+        "{\"update_id\":1,\"message\":{\"message_id\":1,\"date\":1,\"chat\":{\"id\":1,\"type\":\"private\"},\"text\":\"x\",\"entities\":@}}",
+    ];
+    within_bounds("updates_of_telegram", "telegram", templates.into_iter().flat_map(|template| values(template, BODY)));
+}
+
+#[test]
+fn frames_of_discord() {
+    let templates = ["@", "{\"op\":0,\"s\":1,\"t\":\"MESSAGE_CREATE\",\"d\":@}", "{\"op\":0,\"d\":{\"embeds\":@}}"];
+    within_bounds("frames_of_discord", "discord", templates.into_iter().flat_map(|template| values(template, BODY)));
+}
+
+#[test]
+fn envelopes_of_slack() {
+    let templates = [
+        "@",
+        "{\"envelope_id\":\"1\",\"type\":\"events_api\",\"payload\":{\"event\":{\"type\":\"message\",\"files\":@}}}",
+    ];
+    let text = ["<", "<@U1|", "&amp;", "<!date^1^"].map(|unit| filled("", unit, "", 1 << 18));
+    let inputs = templates.into_iter().flat_map(|template| values(template, BODY)).chain(text);
+    within_bounds("envelopes_of_slack", "slack", inputs);
+}
+
+#[test]
+fn frames_of_the_websocket() {
+    within_bounds("frames_of_the_websocket", "websocket", values("{\"content\":@}", 1 << 20));
+}
+
+#[test]
+fn replies_in_markdown() {
+    let units = [
+        "[",
+        "![",
+        "](",
+        "[a](",
+        "[a]: b\n",
+        "[a][",
+        ">",
+        "> ",
+        "- ",
+        "* ",
+        "1. ",
+        "*",
+        "_",
+        "**a ",
+        "*a_ ",
+        "~",
+        "`",
+        "``a`",
+        "<",
+        "<a ",
+        "<!--",
+        "<?",
+        "&",
+        "\\",
+        "|",
+        "| a ",
+        "|-|\n",
+        "#",
+        "# a\n",
+        "```\n",
+        "    a\n",
+        "\t- ",
+        "a\n=\n",
+        "a*",
+        "https://a.b/",
+    ];
+    let flat = units.into_iter().map(|unit| filled("", unit, "", 100_000));
+    let ticks = (1..400).map(|count| "`".repeat(count) + "a").collect::<String>().into_bytes();
+    let stairs = (0..400).map(|depth| " ".repeat(2 * depth) + "- a\n").collect::<String>().into_bytes();
+    let table = format!("{}\n{}\n{}", "|a".repeat(2000), "|-".repeat(2000), "|\n".repeat(2000)).into_bytes();
+    within_bounds("replies_in_markdown", "markdown", flat.chain([ticks, stairs, table]));
+}
+
+#[test]
+fn headers_of_skills() {
+    let units = [
+        "[",
+        "{",
+        "- ",
+        "? ",
+        "a: ",
+        "&a ",
+        "*a ",
+        "!t ",
+        "'",
+        "\"\\x",
+        "|\n ",
+        ">\n",
+        "a: &a [*a]\n",
+        "- - x\n",
+        "# x\n",
+        "%TAG\n",
+    ];
+    let inputs =
+        units.into_iter().flat_map(|unit| [60_000, 1 << 20].map(|size| filled("---\n", unit, "\n---\nBody", size)));
+    within_bounds("headers_of_skills", "skill", inputs);
+}
+
+#[test]
+fn expressions_of_jobs() {
+    let units = ["*/1,", "0-59,", "1,", "* ", "mon#1,", "9", "-", "/"];
+    let inputs = units.into_iter().flat_map(|unit| [900, 1 << 20].map(|size| filled("", unit, "0 * * * *", size)));
+    let never = ["0 0 31 2 *", "0 0 30 2 * 0 2099", "* * * * * * 1970", "59 23 31 12 * 59 2099"]
+        .map(|text| text.as_bytes().to_vec());
+    within_bounds("expressions_of_jobs", "cron", inputs.chain(never));
+}
+
+#[test]
+fn edits_of_long_files() {
+    let same = filled("", "a\n", &format!("\0 {}b", "a\n".repeat(100_000)), 400_000);
+    let lines = |lines: &mut dyn Iterator<Item = usize>| lines.map(|line| format!("{line}\n")).collect::<String>();
+    let reversed = format!("{}\0{}", lines(&mut (0..20_000)), lines(&mut (0..20_000).rev())).into_bytes();
+    let half = format!(
+        "{}\0{}",
+        lines(&mut (0..20_000).map(|line| line % 100)),
+        lines(&mut (0..10_000).map(|line| line % 101))
+    );
+    within_bounds("edits_of_long_files", "edit", [same, reversed, half.into_bytes()].into_iter());
+}
+
+#[test]
+fn commands() {
+    let units = [
+        "$(", "`", "(", "{ ", "\"$(", "'", "\\", "<<a ", "a|", "a;", "$((", "${a:-", "\"${", "if ", "a=(", ">a ",
+        "sh -c \"", "<(", "\n",
+    ];
+    within_bounds("commands", "command", units.into_iter().map(|unit| filled("", unit, "", 100_000)));
+}
+
+#[test]
+fn configurations() {
+    let units = ["[", "{\"a\":", "\"", "//\n", "/*", "[],", "\\u0000", "-"];
+    within_bounds("configurations", "config", units.into_iter().map(|unit| filled("", unit, "", 1 << 20)));
+}
+
+#[test]
+fn texts_with_secrets() {
+    let units =
+        ["sk-", "sk-aaaaaaaaaaaaaaaaaaaaaaaa ", "token=", "Bearer ", "a:", "://a:b@", "-----BEGIN ", "eyJ.", "a@"];
+    within_bounds("texts_with_secrets", "redact", units.into_iter().map(|unit| filled("", unit, "", 200_000)));
+}
+
+#[test]
+fn pages_of_the_search() {
+    let units = [
+        "<a ",
+        "<a class=\"result__a\">",
+        "<a class=\"result__a\" href=\"",
+        "</a>",
+        "<a class=\"result__a\" href=\"https://a.b\">x</a>",
+    ];
+    within_bounds("pages_of_the_search", "search_page", units.into_iter().map(|unit| filled("", unit, "", 1 << 18)));
+}
+
+#[test]
+fn lines_of_sessions() {
+    let templates = [
+        "{\"role\":\"user\",\"content\":@}",
+        "{\"role\":\"assistant\",\"tool_calls\":@}",
+        "{\"_type\":\"metadata\",\"metadata\":@}",
+    ];
+    within_bounds(
+        "lines_of_sessions",
+        "session_line",
+        templates.into_iter().flat_map(|template| values(template, 1 << 19)),
+    );
+}
