@@ -244,9 +244,7 @@ impl Gateway {
         }
         manager.stop().await;
         end.cancel();
-        if let Err(error) = serving.await {
-            tracing::error!(%error, "the health endpoint ended badly");
-        }
+        serving.await.unwrap_or_else(|error| tracing::error!(%error, "the health endpoint ended badly"));
         tasks.close();
         if tokio::time::timeout(END_GRACE, tasks.wait()).await.is_err() {
             tracing::warn!("something does not end; it is left behind");
