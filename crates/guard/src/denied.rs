@@ -84,6 +84,12 @@ pub enum PathDenied {
         /// The path as given.
         path: String,
     },
+    /// It is a folder with files of several people, which are read by their full names only.
+    #[error("Path {path} holds files of several people and is not listed: name a file that you were given")]
+    Unlisted {
+        /// The path as given.
+        path: String,
+    },
     /// It lies in a folder that is open for reading only.
     #[error("Path {path} is in a read-only folder")]
     ReadOnly {

@@ -55,6 +55,9 @@ pub struct PathRules {
     pub allowed_paths: Vec<PathBuf>,
     /// Further roots to read when `restrict` holds; never written, in either case.
     pub read_only_roots: Vec<PathBuf>,
+    /// Folders whose files are read by their full names only: neither they nor folders in them are
+    /// listed or searched.
+    pub unlisted_roots: Vec<PathBuf>,
     /// Files and folders that can be read and never changed.
     pub protected_paths: Vec<PathBuf>,
     /// Files and folders that are neither read nor changed.
@@ -75,6 +78,7 @@ impl PathRules {
             restrict: true,
             allowed_paths: Vec::new(),
             read_only_roots: Vec::new(),
+            unlisted_roots: Vec::new(),
             protected_paths: Vec::new(),
             secret_paths: Vec::new(),
             closed_roots: Vec::new(),
@@ -162,6 +166,9 @@ impl PathPolicy {
         let given = path.as_ref();
         let resolved = self.locate(given)?;
         self.open_to_reading(given, &resolved)?;
+        if self.roots(&self.rules.unlisted_roots).hold(&resolved) && resolved.is_dir() {
+            return Err(PathDenied::Unlisted { path: given.display().to_string() });
+        }
         if let Some(file) = FileId::of_shared(&resolved) {
             self.reveals_no_secret(given, file)?;
         }

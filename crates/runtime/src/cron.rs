@@ -18,6 +18,7 @@ use nanobot_types::{MessageId, SessionKey};
 use serde::{Deserialize, Serialize};
 
 use crate::RuntimeError;
+use crate::settings::AgentDefaults;
 
 /// More entries of the ledger than this are not looked through.
 const LOOKED_AT: usize = 10_000;
@@ -59,7 +60,8 @@ impl Scheduling {
     /// [`RuntimeError::Config`] when `cron` cannot be used, [`RuntimeError::Zone`] when its zone is none.
     pub fn of(config: &Config) -> Result<Self, RuntimeError> {
         let CronConfig { enabled, timezone, settings } = config.section("cron")?;
-        let zone = timezone.as_deref().map_or_else(|| Ok(host_zone()), zone_named)?;
+        let AgentDefaults { timezone: usual, .. } = config.section("agents.defaults")?;
+        let zone = timezone.or(usual).as_deref().map_or_else(|| Ok(host_zone()), zone_named)?;
         Ok(Self { store: JobStore::new(config.paths().cron_store.clone()), zone, enabled, settings })
     }
 

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use nanobot_channels::PairingStore;
 use nanobot_config::Config;
 use nanobot_guard::{CREDENTIAL_PATHS, PathRules};
+use nanobot_memory::MemoryStore as _;
 use nanobot_tools::ToolsConfig;
 
 use crate::assistant::results_folder;
@@ -41,6 +42,12 @@ pub(crate) fn path_rules(config: &Config, tools: &ToolsConfig, workspace: &Path)
     rules.protected_paths.push(paths.logs.clone());
     rules.protected_paths.push(skills::protected(&skills));
     rules.protected_paths.push(memory_store(config)?.folders().versions());
+    // Their names are made of what is in them: who was given one may read the file, and no one else
+    // finds it.
+    let unlisted_roots = match memory_store(config)?.is_divided() {
+        true => vec![paths.media.clone(), results_folder(config)],
+        false => Vec::new(),
+    };
     let closed_roots = folders.into_iter().cloned().collect();
-    Ok(PathRules { secret_paths, read_only_roots, closed_roots, ..rules })
+    Ok(PathRules { secret_paths, read_only_roots, unlisted_roots, closed_roots, ..rules })
 }

@@ -51,6 +51,8 @@ pub(crate) fn private_paths(config: &Config) -> Result<Vec<PathBuf>, RuntimeErro
         private.extend(store.folders().private());
         private.extend(session_paths(config)?.searched());
         private.push(prompts::prompts_folder(config));
+        // It has what everyone's tools were called with.
+        private.push(config.paths().logs.clone());
     }
     Ok(private)
 }

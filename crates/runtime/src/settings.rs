@@ -45,6 +45,8 @@ pub struct AgentDefaults {
     pub parallel_tools: bool,
     /// Whether calls that a model writes into its text are run.
     pub parse_calls_from_text: bool,
+    /// The time zone of jobs where `cron.timezone` names none.
+    pub timezone: Option<String>,
     /// What the assistant is called.
     pub bot_name: String,
     /// Skills that are not used; the same as `skills.disabled`.
@@ -70,6 +72,7 @@ impl Default for AgentDefaults {
             max_subagent_iterations: 15,
             parallel_tools: false,
             parse_calls_from_text: false,
+            timezone: None,
             bot_name: "nanobot".to_owned(),
             disabled_skills: Vec::new(),
         }

@@ -112,6 +112,16 @@ async fn times_are_in_the_zone_of_the_variable_where_none_is_configured() {
 }
 
 #[tokio::test]
+async fn the_zone_of_the_assistant_is_the_zone_of_its_jobs() {
+    let home = Home::new();
+    let add = ["cron", "add", "-m", "call", "--at", "2099-01-01T09:00"];
+    home.configure(&json!({"agents": {"defaults": {"timezone": "Asia/Tokyo"}}}));
+    assert_says(&home.run(&add).await.stdout, &["2099-01-01 09:00 Asia/Tokyo"]);
+    home.configure(&json!({"agents": {"defaults": {"timezone": "Asia/Tokyo"}}, "cron": {"timezone": "Europe/Paris"}}));
+    assert_says(&home.run(&add).await.stdout, &["2099-01-01 09:00 Europe/Paris"]);
+}
+
+#[tokio::test]
 async fn a_reminder_comes_to_the_chat_that_asked_for_it_and_sets_no_other() {
     let model = ModelServer::answering(|request| {
         let asked = request.last_user_text();

@@ -354,3 +354,24 @@ fn a_hard_link_made_after_the_check_is_seen_when_the_file_is_opened() {
     assert_eq!(writing.replace(b"mine").unwrap_err().kind(), io::ErrorKind::PermissionDenied);
     assert_eq!(fs::read_to_string(fixture.path("ws/AGENTS.md")).unwrap(), "rules\n");
 }
+
+/// Whoever knows a name may read the file; no one finds the name.
+#[test]
+fn unlisted_folders_are_read_by_full_names_only() {
+    let fixture = Fixture::new();
+    let media = fixture.path("outside");
+    for restrict in [true, false] {
+        let policy = PathPolicy::new(PathRules {
+            restrict,
+            read_only_roots: vec![media.clone()],
+            unlisted_roots: vec![media.clone()],
+            ..PathRules::new(fixture.path("ws"))
+        });
+        assert!(policy.read(media.join("canary.txt")).is_ok());
+        for folder in [media.clone(), media.join("dir"), media.join("dir/../dir")] {
+            let refused = policy.read(&folder);
+            assert!(matches!(refused, Err(PathDenied::Unlisted { .. })), "{}", folder.display());
+        }
+        assert!(policy.read(fixture.path("ws")).is_ok());
+    }
+}
