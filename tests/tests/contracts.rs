@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
 use cargo_metadata::{DependencyKind, MetadataCommand};
@@ -188,11 +189,18 @@ struct Ran {
 }
 
 async fn run(options: &TurnOptions, replies: Vec<Reply>) -> Ran {
+    run_with(options, replies, []).await
+}
+
+async fn run_with(options: &TurnOptions, replies: Vec<Reply>, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Ran {
     let folder = tempfile::tempdir().unwrap();
     let provider = Arc::new(ScriptedProvider::scripted(replies));
     let registry = Registry::new();
     registry.register(Told::tool("busy", rich())).unwrap();
     registry.register(Told::tool("look", ToolResult::ok("x".repeat(400)))).unwrap();
+    for tool in tools {
+        registry.register(tool).unwrap();
+    }
     let registry = Arc::new(registry);
     let router = Arc::new(ProviderRouter::new([candidate(provider.clone())], RetryPolicy::default()));
     let engine = TurnEngine::new(router, Arc::clone(&registry), EventFeed::new());
@@ -234,7 +242,10 @@ async fn the_engine_runs_a_turn_from_the_model_to_the_visible_reply() {
     let visible: Option<String> = outcome.reply;
     assert_eq!(visible.as_deref(), Some("All done."));
     assert_eq!((outcome.result, outcome.iterations, requests.len()), (TurnResult::Completed, 2, 2));
-    let result = format!("tool: Error: busy{}\n\nWhat to try: wait", nanobot_tool::ERROR_HINT);
+    let result = format!(
+        "tool: Error: busy{}\n\nWhat to try: wait\n\n[The same call may succeed later.]",
+        nanobot_tool::ERROR_HINT
+    );
     assert_eq!(recorded, ["assistant: ".to_owned(), result], "each step before the next, the reply with the end");
 }
 
@@ -285,6 +296,54 @@ async fn the_engine_ends_what_goes_in_circles_and_what_goes_on_for_ever() {
     let different = (0..9).map(|number| Reply::call("look", &json!({"path": number.to_string()}))).collect();
     let endless = run(&options, different).await;
     assert_eq!((endless.outcome.result, endless.requests.len()), (TurnResult::Limited, 3));
+}
+
+/// Fails until it was called this often.
+struct Flaky(ToolSpec, AtomicU32);
+
+impl Flaky {
+    fn tool(effect: Effect) -> Arc<Self> {
+        let spec = ToolSpec {
+            name: "flaky".into(),
+            description: "Fails at first.".to_owned(),
+            parameters: json!({"type": "object", "properties": {}}),
+            effect,
+            source: ToolSource::BuiltIn,
+        };
+        Arc::new(Self(spec, AtomicU32::new(0)))
+    }
+}
+
+#[async_trait]
+impl Tool for Flaky {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    async fn execute(&self, _: Value, _: &ToolContext) -> ToolResult {
+        match self.1.fetch_add(1, Ordering::SeqCst) {
+            0 => rich(),
+            _ => ToolResult::ok("done"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_result_says_whether_to_try_again_and_whether_to_go_on() {
+    let answers = || vec![Reply::call("flaky", &json!({})), Reply::text("ok")];
+    for (effect, runs, told) in [(Effect::Pure, 2, "tool: done"), (Effect::Irreversible, 1, "tool: Error: busy")] {
+        let flaky = Flaky::tool(effect);
+        let ran = run_with(&TurnOptions::default(), answers(), [flaky.clone() as Arc<dyn Tool>]).await;
+        assert_eq!(flaky.1.load(Ordering::SeqCst), runs, "{effect:?}");
+        assert!(ran.recorded[1].starts_with(told), "{effect:?}: {:?}", ran.recorded);
+    }
+
+    let fatal = ToolResult { severity: Some(Severity::Fatal), ..ToolResult::error("Error: the disk is gone") };
+    let ran = run_with(&TurnOptions::default(), answers(), [Told::tool("flaky", fatal)]).await;
+    assert_eq!((ran.outcome.result, ran.requests.len()), (TurnResult::Limited, 1), "no model is asked again");
+    assert!(ran.recorded[1].ends_with("the turn ends here.]"), "{:?}", ran.recorded);
+    let told = ran.outcome.reply.unwrap();
+    assert!(told.contains("flaky") && told.contains("the disk is gone"), "{told}");
 }
 
 // 4. Provider router.

@@ -47,6 +47,10 @@ pub struct AgentDefaults {
     pub parse_calls_from_text: bool,
     /// The time zone of jobs where `cron.timezone` names none.
     pub timezone: Option<String>,
+    /// Puts the severity of a failed result before its text.
+    pub include_severity: bool,
+    /// Whether old results are left out of requests in the middle of a turn that outgrows its budget.
+    pub compact_after_tools: bool,
     /// What the assistant is called.
     pub bot_name: String,
     /// Skills that are not used; the same as `skills.disabled`.
@@ -73,6 +77,8 @@ impl Default for AgentDefaults {
             parallel_tools: false,
             parse_calls_from_text: false,
             timezone: None,
+            include_severity: false,
+            compact_after_tools: true,
             bot_name: "nanobot".to_owned(),
             disabled_skills: Vec::new(),
         }
@@ -84,6 +90,8 @@ impl AgentDefaults {
     pub(crate) fn turn_options(&self) -> TurnOptions {
         TurnOptions {
             parse_calls_from_text: self.parse_calls_from_text,
+            include_severity: self.include_severity,
+            compact_after_tools: self.compact_after_tools,
             parallel_tool_exec: self.parallel_tools,
             max_iterations: self.max_tool_iterations.max(1),
             max_result_chars: self.max_tool_result_chars.max(1),

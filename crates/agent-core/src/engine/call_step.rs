@@ -1,12 +1,12 @@
 //! Runs the calls of one answer and makes text of their results.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use nanobot_bus::EventFeed;
 use nanobot_redact::Secrets;
 use nanobot_tool::{Registry, ToolContext};
-use nanobot_types::{Effect, Event, ToolCall, ToolResult, TraceId};
+use nanobot_types::{Effect, Event, Severity, ToolCall, ToolResult, TraceId};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
@@ -15,6 +15,21 @@ use super::{TurnFacts, TurnOptions};
 
 /// The result of a call that may have run before a crash and must not run twice.
 pub(crate) const UNKNOWN_OUTCOME: &str = "Error: outcome unknown after restart: inspect before repeating.";
+
+/// Put after a result that says so itself.
+const RETRY_NOTE: &str = "\n\n[The same call may succeed later.]";
+/// Put after a result with which the turn ends.
+pub(crate) const FATAL_NOTE: &str = "\n\n[Going on makes no sense: the turn ends here.]";
+/// How long to wait before a call that may succeed later is made once more.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
+
+/// A call that came to a result.
+pub(super) struct Ran {
+    /// The result as the model reads it.
+    pub(super) text: String,
+    /// The turn ends with it.
+    pub(super) is_fatal: bool,
+}
 
 /// What the calls of one answer are run with.
 pub(super) struct CallStep<'a> {
@@ -37,18 +52,35 @@ impl CallStep<'_> {
     }
 
     /// Runs all calls at the same time; the results stand in the order of the calls.
-    pub(super) async fn run_beside(&self, calls: &[(u32, ToolCall)]) -> Vec<Option<String>> {
+    pub(super) async fn run_beside(&self, calls: &[(u32, ToolCall)]) -> Vec<Option<Ran>> {
         join_all(calls.iter().map(|(place, call)| self.run(*place, call))).await
     }
 
     /// Runs one call; the text is what the model reads. `None` when the turn was cancelled before
     /// the call came to a result and it does no harm to run it again: a turn that goes on after a
-    /// restart does so.
-    pub(super) async fn run(&self, place: u32, call: &ToolCall) -> Option<String> {
+    /// restart does so. A call that says that it may succeed later is made once more, if it does no
+    /// harm to run it again.
+    pub(super) async fn run(&self, place: u32, call: &ToolCall) -> Option<Ran> {
         let effect = self.registry.effect(&call.name);
         if self.resumed && effect == Some(Effect::Irreversible) {
-            return Some(UNKNOWN_OUTCOME.to_owned());
+            return Some(Ran { text: UNKNOWN_OUTCOME.to_owned(), is_fatal: false });
         }
+        let may_run_again = matches!(effect, Some(Effect::Pure | Effect::Idempotent));
+        let mut result = self.run_once(place, call).await;
+        if result.should_retry && !result.success && may_run_again {
+            let pause = tokio::time::sleep(RETRY_PAUSE);
+            if self.cancel.run_until_cancelled(pause).await.is_some() {
+                result = self.run_once(place, call).await;
+            }
+        }
+        if !result.success && may_run_again && self.cancel.is_cancelled() {
+            return None;
+        }
+        let is_fatal = result.severity == Some(Severity::Fatal);
+        Some(Ran { text: self.text_of(call, &result).await, is_fatal })
+    }
+
+    async fn run_once(&self, place: u32, call: &ToolCall) -> ToolResult {
         let started = Instant::now();
         let span = tracing::info_span!("tool", tool = %call.name);
         let result = self.registry.run(call, &self.context(place, call)).instrument(span).await;
@@ -60,11 +92,7 @@ impl CallStep<'_> {
             success: result.success,
             elapsed_ms,
         });
-        let may_run_again = matches!(effect, Some(Effect::Pure | Effect::Idempotent));
-        if !result.success && may_run_again && self.cancel.is_cancelled() {
-            return None;
-        }
-        Some(self.text_of(call, &result).await)
+        result
     }
 
     fn context(&self, place: u32, call: &ToolCall) -> ToolContext {
@@ -101,6 +129,12 @@ impl CallStep<'_> {
         }
         // Before it is cut, kept or recorded: half a secret is not found any more.
         let text = self.secrets.hide(&text).into_owned();
-        self.results.shorten(call, text, self.options.max_result_chars).await
+        let mut text = self.results.shorten(call, text, self.options.max_result_chars).await;
+        if result.severity == Some(Severity::Fatal) {
+            text.push_str(FATAL_NOTE);
+        } else if result.should_retry && !result.success {
+            text.push_str(RETRY_NOTE);
+        }
+        text
     }
 }

@@ -32,7 +32,7 @@ pub use options::TurnOptions;
 pub use turn::TurnEngine;
 pub use watch::{Answered, RequestWatch};
 
-pub(crate) use call_step::UNKNOWN_OUTCOME;
+pub(crate) use call_step::{FATAL_NOTE, UNKNOWN_OUTCOME};
 pub(crate) use loop_guard::without_repetition_note;
 pub(crate) use result_file::CUT;
 pub(crate) use result_file::ResultFiles;

@@ -15,7 +15,7 @@ use nanobot_types::{
     TraceId, Transcript, Usage,
 };
 
-use super::call_step::CallStep;
+use super::call_step::{CallStep, Ran};
 use super::compact::{compact, estimate_messages};
 use super::hint::tool_hint;
 use super::loop_guard::{LoopGuard, Verdict, repetition_note};
@@ -371,12 +371,17 @@ impl<'a> Turn<'a> {
         }
     }
 
-    async fn take_result(&mut self, call: &ToolCall, mut output: String) -> Result<Option<TurnOutcome>, SessionError> {
+    async fn take_result(&mut self, call: &ToolCall, ran: Ran) -> Result<Option<TurnOutcome>, SessionError> {
+        let Ran { text: mut output, is_fatal } = ran;
         let verdict = self.guard.observe(call, &output);
         if let Verdict::Tell(count) = verdict {
             output.push_str(&repetition_note(count));
         }
+        let why = is_fatal.then(|| fatal_notice(call, &output));
         self.record(vec![MessageEntry::new(ChatMessage::tool(call, output))]).await?;
+        if why.is_some() {
+            return Ok(Some(self.end(TurnResult::Limited, why)));
+        }
         let Verdict::End(count) = verdict else { return Ok(None) };
         let notice = format!(
             "I stopped: I called {} {count} times with the same arguments and got the same result each time. \
@@ -433,6 +438,12 @@ impl<'a> Turn<'a> {
         self.messages.extend(messages);
         Ok(())
     }
+}
+
+/// Tells a person why a turn ends with a result.
+fn fatal_notice(call: &ToolCall, output: &str) -> String {
+    let reason: String = output.lines().next().unwrap_or_default().chars().take(300).collect();
+    format!("I stopped: {} says that going on makes no sense ({reason}).", call.name)
 }
 
 /// Subagents have a limit of their own.

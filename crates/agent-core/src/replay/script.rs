@@ -9,12 +9,12 @@ use nanobot_provider::StreamEvent;
 use nanobot_session::{MessageEntry, TurnOutcome as EndedAs};
 use nanobot_tool::ERROR_HINT;
 use nanobot_types::{
-    AssistantMessage, CallId, ChatMessage, Effect, FinishReason, ToolName, ToolResult, ToolSource, ToolSpec,
+    AssistantMessage, CallId, ChatMessage, Effect, FinishReason, Severity, ToolName, ToolResult, ToolSource, ToolSpec,
 };
 
 use super::turns::{RecordedTurn, without_files};
 use crate::TurnOptions;
-use crate::engine::{CUT, CUT_KEY, CUT_NOTE, UNKNOWN_OUTCOME, without_repetition_note};
+use crate::engine::{CUT, CUT_KEY, CUT_NOTE, FATAL_NOTE, UNKNOWN_OUTCOME, without_repetition_note};
 
 /// An answer of which nothing is visible; such answers are not recorded.
 const SILENCE: &str = "<think></think>";
@@ -160,6 +160,9 @@ impl Script {
             && whole.chars().count() == limit
         {
             return ToolResult::ok(format!("{whole}…"));
+        }
+        if let Some(before) = text.strip_suffix(FATAL_NOTE) {
+            return ToolResult { severity: Some(Severity::Fatal), ..ToolResult::ok(before) };
         }
         match text.strip_suffix(ERROR_HINT) {
             Some(error) if error.starts_with("Error") => ToolResult { severity: None, ..ToolResult::error(error) },
