@@ -42,12 +42,12 @@ pub(crate) struct Attachment {
 
 impl Attachment {
     /// `declared` is the type that the mail names.
-    pub(crate) fn new(name: &str, declared: Option<&str>, bytes: &[u8]) -> Self {
+    pub(crate) fn new(name: &str, declared: Option<&str>, bytes: Vec<u8>) -> Self {
         let visible = name.chars().map(|letter| if letter.is_control() || letter == ']' { ' ' } else { letter });
         Self {
             name: visible.take(NAME_LIMIT).collect::<String>().trim().to_owned(),
-            mime: real_type(declared.unwrap_or(UNKNOWN), bytes),
-            bytes: bytes.to_vec(),
+            mime: real_type(declared.unwrap_or(UNKNOWN), &bytes),
+            bytes,
         }
     }
 

@@ -8,6 +8,7 @@ use nanobot_channel::{
     Measure, MessageId, Notes, OutboundKey, OutboundKind, OutboundMessage, OutboundPart, Probe, Sent, TextStyle,
     async_trait,
 };
+use nanobot_extract::Extract;
 
 use crate::EmailConfig;
 use crate::compose::{Frame, compose};
@@ -30,12 +31,13 @@ pub struct EmailChannel {
     pub(crate) name: ChannelName,
     pub(crate) servers: Servers,
     pub(crate) memory: Memory,
+    pub(crate) extractor: Arc<dyn Extract>,
     sender: Sender,
 }
 
 impl EmailChannel {
     /// A channel by its configuration; `shared_proxy` is the proxy of all clients, and `notes` are those
-    /// that it gets when it runs, where it has to know them before. Opens nothing.
+    /// that it gets when it runs, where it has to know them before. `extractor` reads mails. Opens nothing.
     ///
     /// # Errors
     /// [`ChannelError::Config`] naming the key.
@@ -44,12 +46,19 @@ impl EmailChannel {
         config: EmailConfig,
         shared_proxy: Option<&str>,
         notes: Option<Arc<dyn Notes>>,
+        extractor: Arc<dyn Extract>,
     ) -> Result<Self, ChannelError> {
         let sender = config.sender()?;
         if !config.verify_dkim && !config.verify_spf {
             tracing::warn!(channel = %name, "verifyDkim and verifySpf are false: anybody can write in anybody's name");
         }
-        Ok(Self { name, servers: Servers::new(config, shared_proxy, notes)?, memory: Memory::default(), sender })
+        Ok(Self {
+            name,
+            servers: Servers::new(config, shared_proxy, notes)?,
+            memory: Memory::default(),
+            extractor,
+            sender,
+        })
     }
 
     pub(crate) fn config(&self) -> &EmailConfig {

@@ -1,7 +1,7 @@
 //! What the header of a mail says: who wrote it, which thread it belongs to, and whether a machine
 //! wrote it. Nothing else of the mail is needed to decide whether it is for the assistant.
 
-use mail_parser::{Address, HeaderValue, Message, MessageParser};
+use nanobot_extract::MailHeader;
 
 use crate::EmailConfig;
 use crate::authentic::{Authenticity, reporter};
@@ -54,18 +54,17 @@ impl Skip {
 }
 
 impl Envelope {
-    /// Reads a header and judges by it.
-    pub(crate) fn read(header: &[u8], config: &EmailConfig) -> Result<Self, Skip> {
-        let message = MessageParser::default().parse_headers(header).ok_or(Skip::Unreadable)?;
-        let (sender, shown_sender) = sender(&message).ok_or(Skip::NoSender)?;
+    /// Judges by a header.
+    pub(crate) fn read(header: &MailHeader, config: &EmailConfig) -> Result<Self, Skip> {
+        let (sender, shown_sender) = sender(header).ok_or(Skip::NoSender)?;
         if config.own_addresses().contains(&sender) {
             return Err(Skip::Own);
         }
-        if let Some(sign) = sign_of_a_machine(&message, &sender) {
+        if let Some(sign) = sign_of_a_machine(header, &sender) {
             return Err(Skip::Automatic(sign));
         }
         let domain = sender.rsplit('@').next().unwrap_or_default();
-        let reports = raw(&message, "Authentication-Results");
+        let reports = header.values("Authentication-Results");
         let authenticity = Authenticity::read(reports, config.reporter(), domain);
         if config.lacks_reporter() {
             return Err(Skip::Unproven("authservId is not set"));
@@ -76,14 +75,14 @@ impl Envelope {
         if config.verify_spf && !authenticity.spf {
             return Err(Skip::Unproven("SPF did not pass"));
         }
-        let subject = message.subject().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
-        let date = raw(&message, "Date").next().unwrap_or_default();
+        let subject = header.subject.as_deref().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+        let date = header.values("Date").next().unwrap_or_default();
         Ok(Self {
             sender,
             shown_sender,
             subject: subject.chars().take(SUBJECT_LIMIT).collect(),
             date: date.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(100).collect(),
-            ids: ids(&message),
+            ids: ids(header),
             authenticity,
         })
     }
@@ -100,28 +99,18 @@ impl Envelope {
 
 /// Reads what a mail with `code` in its subject teaches: the name of the server that proves its
 /// sender, `-` for one without a name. `Some(None)` when nothing does; `None` for every other mail.
-pub(crate) fn lesson(header: &[u8], code: &str) -> Option<Option<String>> {
-    let message = MessageParser::default().parse_headers(header)?;
-    message.subject().filter(|subject| subject.to_ascii_lowercase().contains(&code.to_ascii_lowercase()))?;
-    let (sender, _) = sender(&message)?;
+pub(crate) fn lesson(header: &MailHeader, code: &str) -> Option<Option<String>> {
+    header.subject.as_deref().filter(|subject| subject.to_ascii_lowercase().contains(&code.to_ascii_lowercase()))?;
+    let (sender, _) = sender(header)?;
     let domain = sender.rsplit('@').next().unwrap_or_default();
-    let reports: Vec<_> = raw(&message, "Authentication-Results").collect();
+    let reports: Vec<_> = header.values("Authentication-Results").collect();
     let named = |name: String| if name.is_empty() { NAMELESS.to_owned() } else { name };
     Some(reporter(reports.into_iter(), domain).map(named))
 }
 
-/// The values of a header as they were written, the uppermost first.
-fn raw<'a>(message: &'a Message<'_>, name: &'static str) -> impl Iterator<Item = &'a str> {
-    message.headers_raw().filter(move |(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
-}
-
 /// The one address in `From`, alone and with its name.
-fn sender(message: &Message<'_>) -> Option<(String, String)> {
-    if raw(message, "From").count() != 1 {
-        return None;
-    }
-    let Some(Address::List(list)) = message.from() else { return None };
-    let [address] = list.as_slice() else { return None };
+fn sender(header: &MailHeader) -> Option<(String, String)> {
+    let ([address], 1) = (header.from.as_slice(), header.values("From").count()) else { return None };
     let written = address.address.as_deref()?.trim();
     // lettre reads it once more when it is answered, so nothing else can be meant there.
     let parsed: lettre::Address = written.parse().ok()?;
@@ -138,9 +127,11 @@ fn sender(message: &Message<'_>) -> Option<(String, String)> {
 }
 
 /// What tells that no person wrote a mail, if anything does (RFC 3834 and common practice).
-fn sign_of_a_machine(message: &Message<'_>, sender: &str) -> Option<&'static str> {
+fn sign_of_a_machine(header: &MailHeader, sender: &str) -> Option<&'static str> {
     let has = |name: &'static str, test: &dyn Fn(&str) -> bool| {
-        raw(message, name).any(|value| test(value.split([';', ' ']).next().unwrap_or_default().to_lowercase().as_str()))
+        header
+            .values(name)
+            .any(|value| test(value.split([';', ' ']).next().unwrap_or_default().to_lowercase().as_str()))
     };
     let is_there = |name| has(name, &|_| true);
     let user = sender.split('@').next().unwrap_or_default();
@@ -154,7 +145,7 @@ fn sign_of_a_machine(message: &Message<'_>, sender: &str) -> Option<&'static str
         return Some("a mailing list");
     }
     let suppressed = |value: &str| ["all", "autoreply", "oof"].iter().any(|word| value.to_lowercase().contains(word));
-    if raw(message, "X-Auto-Response-Suppress").any(suppressed) {
+    if header.values("X-Auto-Response-Suppress").any(suppressed) {
         return Some("X-Auto-Response-Suppress");
     }
     if ["X-Autoreply", "X-Autorespond", "X-Autoresponder", "X-Loop"].into_iter().any(is_there) {
@@ -167,25 +158,27 @@ fn sign_of_a_machine(message: &Message<'_>, sender: &str) -> Option<&'static str
     machines.contains(&user).then_some("an address of a mail server")
 }
 
-fn ids(message: &Message<'_>) -> MessageIds {
-    let bracketed = |id: &str| Some(format!("<{id}>")).filter(|id| is_message_id(id));
-    let list = |value: &HeaderValue<'_>| -> Vec<String> {
-        match value {
-            HeaderValue::Text(id) => bracketed(id).into_iter().collect(),
-            HeaderValue::TextList(ids) => ids.iter().filter_map(|id| bracketed(id)).collect(),
-            _ => Vec::new(),
-        }
-    };
+fn ids(header: &MailHeader) -> MessageIds {
+    let bracketed = |id: &String| Some(format!("<{id}>")).filter(|id| is_message_id(id));
     MessageIds {
-        own: message.message_id().and_then(bracketed),
-        parent: list(message.in_reply_to()).into_iter().next(),
-        references: list(message.references()),
+        own: header.message_id.as_ref().and_then(bracketed),
+        parent: header.in_reply_to.iter().find_map(bracketed),
+        references: header.references.iter().filter_map(bracketed).collect(),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use nanobot_extract::{Answer, Request};
+
     use super::*;
+
+    fn parsed(header: String) -> MailHeader {
+        match nanobot_extract::read(Request::MailHeader(header.into_bytes())) {
+            Ok(Answer::MailHeader(header)) => header,
+            other => unreachable!("{other:?}"),
+        }
+    }
 
     fn config() -> EmailConfig {
         let (smtp_username, authserv_id) = ("Bot@X.test".to_owned(), Some("mx".to_owned()));
@@ -194,7 +187,7 @@ mod tests {
 
     fn read(extra: &str) -> Result<Envelope, Skip> {
         let proof = "Authentication-Results: mx; dkim=pass header.d=x.test; spf=pass smtp.mailfrom=x.test";
-        Envelope::read(format!("{proof}\r\n{extra}\r\n\r\n").as_bytes(), &config())
+        Envelope::read(&parsed(format!("{proof}\r\n{extra}\r\n\r\n")), &config())
     }
 
     #[test]
@@ -257,7 +250,7 @@ mod tests {
             ("k\u{130}m@kim.test", Some("k\u{130}m@kim.test")),
             ("kim@\u{212a}im.test", None),
         ] {
-            let read = Envelope::read(format!("{proof}\r\nFrom: {from}\r\n\r\n").as_bytes(), &config());
+            let read = Envelope::read(&parsed(format!("{proof}\r\nFrom: {from}\r\n\r\n")), &config());
             assert_eq!(read.ok().map(|envelope| envelope.sender).as_deref(), sender, "{from}");
         }
     }
@@ -269,7 +262,7 @@ mod tests {
         for (verify_dkim, verify_spf) in [(true, true), (true, false), (false, true)] {
             let config = EmailConfig { authserv_id: None, verify_dkim, verify_spf, ..config() };
             let skip = Skip::Unproven("authservId is not set");
-            assert_eq!(Envelope::read(header.as_bytes(), &config), Err(skip));
+            assert_eq!(Envelope::read(&parsed(header.clone()), &config), Err(skip));
         }
     }
 
@@ -291,7 +284,7 @@ mod tests {
 
     #[test]
     fn each_proof_can_be_waived() {
-        let header = |config| Envelope::read(b"From: ann@x.test\r\n\r\n", &config);
+        let header = |config| Envelope::read(&parsed("From: ann@x.test\r\n\r\n".to_owned()), &config);
         assert_eq!(header(EmailConfig { verify_dkim: false, ..config() }), Err(Skip::Unproven("SPF did not pass")));
         assert!(header(EmailConfig { verify_dkim: false, verify_spf: false, ..config() }).is_ok());
     }

@@ -5,6 +5,7 @@ use std::io;
 
 use lettre::transport::smtp;
 use nanobot_channel::{ChannelError, NoteError};
+use nanobot_extract::ExtractError;
 
 /// An error of the receiving side, and of connecting in general.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +47,9 @@ pub(crate) enum MailError {
     /// A command was not carried out.
     #[error("{doing} failed")]
     Imap { doing: &'static str, source: async_imap::error::Error },
+    /// Nothing can read mails now.
+    #[error("mails cannot be read")]
+    Reader(#[source] ExtractError),
     /// There was no answer.
     #[error("{doing} took longer than {seconds} s")]
     Slow { doing: &'static str, seconds: u64 },

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use nanobot_channel::{Channel, ChannelError, ChannelFactory, ChannelName, Credential, Map, RawConfig, Value};
+use nanobot_extract::Extract;
 use serde_json::json;
 
 use crate::{EmailChannel, EmailConfig};
@@ -84,8 +85,18 @@ fn habits(config: &EmailConfig) -> Map {
 }
 
 /// Makes [`EmailChannel`]s.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct EmailFactory;
+#[derive(Clone, Debug)]
+pub struct EmailFactory {
+    extractor: Arc<dyn Extract>,
+}
+
+impl EmailFactory {
+    /// A factory whose channels have their mails read by `extractor`.
+    #[must_use]
+    pub fn new(extractor: Arc<dyn Extract>) -> Self {
+        Self { extractor }
+    }
+}
 
 impl ChannelFactory for EmailFactory {
     fn kind(&self) -> &'static str {
@@ -112,7 +123,13 @@ impl ChannelFactory for EmailFactory {
 
     fn create(&self, name: ChannelName, config: &RawConfig) -> Result<Arc<dyn Channel>, ChannelError> {
         let section = EmailConfig::from_section(&config.section)?;
-        Ok(Arc::new(EmailChannel::new(name, section, config.proxy.as_deref(), config.notes.clone())?))
+        Ok(Arc::new(EmailChannel::new(
+            name,
+            section,
+            config.proxy.as_deref(),
+            config.notes.clone(),
+            Arc::clone(&self.extractor),
+        )?))
     }
 }
 
@@ -123,7 +140,7 @@ mod tests {
 
     #[test]
     fn the_default_section_says_what_the_defaults_are() {
-        let mut section = EmailFactory.default_config();
+        let mut section = EmailFactory::new(Arc::new(nanobot_testkit::InProcess)).default_config();
         for Credential { key, .. } in CREDENTIALS {
             let default = section[*key].take();
             section[*key] = if default.is_boolean() { json!(true) } else { json!("a@x.test") };

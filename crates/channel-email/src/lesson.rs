@@ -59,9 +59,12 @@ impl EmailChannel {
                     continue;
                 }
                 let Some((header, _)) = mailbox.header(*mail, || {}).await? else { continue };
-                let code = code.to_owned();
-                let read = tokio::task::spawn_blocking(move || envelope::lesson(&header, &code)).await;
-                if let Ok(Some(taught)) = read {
+                let header = match self.extractor.mail_header(header).await {
+                    Ok(header) => header,
+                    Err(error) if error.blames_input() => continue,
+                    Err(error) => return Err(MailError::Reader(error)),
+                };
+                if let Some(taught) = envelope::lesson(&header, code) {
                     return Ok(taught);
                 }
             }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use nanobot_channel::{AccessDecision, Admission, Arrival, ChannelContext, ChannelError, InboundMessage};
 use nanobot_channel_kit::growing_pause;
+use nanobot_extract::ExtractError;
 use tokio::time::Instant;
 
 use crate::EmailChannel;
@@ -195,8 +196,9 @@ impl EmailChannel {
         let Some((header, size)) = mailbox.header(mail, || context.progress.alive()).await? else {
             return Ok(self.gone(mail));
         };
-        let config = Arc::clone(&self.servers.config);
-        let envelope = match parsed(move || Envelope::read(&header, &config)).await.unwrap_or(Err(Skip::Unreadable)) {
+        let header = self.read(mail, self.extractor.mail_header(header)).await?;
+        let envelope = header.ok_or(Skip::Unreadable).and_then(|header| Envelope::read(&header, self.config()));
+        let envelope = match envelope {
             Ok(envelope) => envelope,
             Err(skip) => {
                 tries::end(self.config(), notes, mail).await?;
@@ -219,8 +221,8 @@ impl EmailChannel {
         let Some(bytes) = mailbox.beginning(mail, limit, || context.progress.alive()).await? else {
             return Ok(self.gone(mail));
         };
-        let Some(content) = parsed(move || Content::read(bytes)).await.flatten() else {
-            tracing::warn!(channel = %self.name, uid = mail.uid, "a mail cannot be read and is passed over");
+        let Some(content) = self.read(mail, self.extractor.mail(bytes)).await?.map(Content::from) else {
+            tries::end(self.config(), notes, mail).await?;
             return self.settle(mailbox, mail, Fate::Odd).await;
         };
         let arrived = Arrived { uid: mail, envelope: &envelope, content, is_cut };
@@ -248,6 +250,24 @@ impl EmailChannel {
     fn complain(&self, why: &str) {
         if self.memory.trouble.begin(why) {
             tracing::warn!(channel = %self.name, why, "the channel does not work fully");
+        }
+    }
+
+    /// Waits for what the helper process reads of a mail. `None` when the mail is at fault that nothing
+    /// can be read: then a person has to look at it.
+    async fn read<T>(
+        &self,
+        mail: MailUid,
+        reading: impl Future<Output = Result<T, ExtractError>>,
+    ) -> Result<Option<T>, MailError> {
+        match reading.await {
+            Ok(read) => Ok(Some(read)),
+            Err(error) if error.blames_input() => {
+                tracing::warn!(channel = %self.name, uid = mail.uid, %error, "a mail cannot be read: it is flagged");
+                self.complain("a mail could not be read: it is flagged in the mailbox");
+                Ok(None)
+            }
+            Err(error) => Err(MailError::Reader(error)),
         }
     }
 
@@ -321,10 +341,4 @@ impl EmailChannel {
             }
         }
     }
-}
-
-/// Reads something that strangers wrote, beside the connections: it may take its time, and should
-/// the parser break over it, that ends with the mail.
-async fn parsed<T: Send + 'static>(parse: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    tokio::task::spawn_blocking(parse).await.ok()
 }

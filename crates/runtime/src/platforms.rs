@@ -12,7 +12,7 @@ fn factories() -> Vec<Arc<dyn ChannelFactory>> {
         #[cfg(feature = "discord")]
         Arc::new(nanobot_channel_discord::DiscordFactory),
         #[cfg(feature = "email")]
-        Arc::new(nanobot_channel_email::EmailFactory),
+        Arc::new(nanobot_channel_email::EmailFactory::new(Arc::new(nanobot_extract::HelperProcess::of_this_program()))),
         #[cfg(feature = "slack")]
         Arc::new(nanobot_channel_slack::SlackFactory),
         #[cfg(feature = "telegram")]

@@ -7,7 +7,7 @@ use nanobot_testkit::MailFake;
 use nanobot_testkit::mail::MailFault;
 use serde_json::json;
 
-use crate::support::{ANN, Running, channel, news, note, played};
+use crate::support::{ANN, DEADLY, DEADLY_HEADER, Running, channel, mail, news, note, played};
 
 fn answer(text: &str) -> MailFault {
     MailFault::Answer(text.to_owned())
@@ -73,6 +73,24 @@ async fn a_mail_that_ends_the_program_each_time_is_passed_over_in_the_end() {
         assistant.notes().all()["tries"].split_once(' ').unwrap().1.trim().is_empty(),
         "what was read is forgotten"
     );
+}
+
+/// Such a mail stays in the mailbox with a flag, and the connection and the next mail go on.
+#[tokio::test]
+async fn mails_that_end_their_reader_are_flagged_and_the_next_one_is_taken_in() {
+    let fake = MailFake::start().await.unwrap();
+    let content = fake.push(note(ANN, "1@friend.test", DEADLY));
+    let header = fake.push(mail(ANN, "2@friend.test", &format!("{DEADLY_HEADER}\r\n\r\nx")));
+    fake.push(note(ANN, "3@friend.test", "after them"));
+    let running = Running::at(&fake, &json!({}));
+    running.assistant.message(1).await.unwrap();
+    let arrived = running.assistant.seen().arrived;
+    assert!(arrived[0].0.content.ends_with("after them"), "{arrived:?}");
+    for uid in [content, header] {
+        assert!(fake.has_flag(uid, r"\Flagged") && fake.has_flag(uid, r"\Seen"));
+    }
+    assert_eq!(fake.commands().iter().filter(|command| *command == "LOGIN").count(), 1);
+    running.stop().await;
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ fn channel(own: &Value, shared: Option<String>) -> Arc<dyn Channel> {
         "smtpUseTls": false, "fromAddress": "bot@bot.test", "authservId": "mx.bot.test",
     });
     let config = RawConfig { proxy: shared, ..RawConfig::new(section) };
-    EmailFactory.create(ChannelName::from("email"), &config).unwrap()
+    EmailFactory::new(Arc::new(nanobot_testkit::InProcess)).create(ChannelName::from("email"), &config).unwrap()
 }
 
 fn at(port: u16) -> SocketAddr {
@@ -75,7 +75,9 @@ async fn a_server_that_is_reached_through_a_proxy_on_this_machine_is_not_on_this
         "imapHost": "imap.invalid", "imapPort": 143, "imapUsername": USER, "imapPassword": PASSWORD, "imapUseSsl": false,
         "smtpHost": "smtp.invalid", "smtpUsername": USER, "smtpPassword": PASSWORD,
     });
-    let channel = EmailFactory.create(ChannelName::from("email"), &RawConfig::new(section)).unwrap();
+    let channel = EmailFactory::new(Arc::new(nanobot_testkit::InProcess))
+        .create(ChannelName::from("email"), &RawConfig::new(section))
+        .unwrap();
     let error = Running::of(channel, played()).end().await;
     assert!(matches!(error, ChannelError::Config { ref key, .. } if key == "imapUseTls"), "{error}");
     assert!(!fake.commands().iter().any(|command| command == "LOGIN"), "{:?}", fake.commands());

@@ -5,6 +5,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 
 use async_imap::Session;
 use futures_util::TryStreamExt as _;
@@ -74,7 +75,7 @@ async fn servers() -> Option<Servers> {
 
 impl Servers {
     /// A channel that begins unencrypted and asks for encryption, with these keys besides.
-    fn channel(&self, keys: &Value) -> std::sync::Arc<dyn Channel> {
+    fn channel(&self, keys: &Value) -> Arc<dyn Channel> {
         let at = &self.at;
         let mut section = json!({
             "enabled": true, "consentGranted": true, "caFile": at.ca_file, "idleSeconds": 5,
@@ -84,7 +85,9 @@ impl Servers {
             "authservId": "mx.mail.test",
         });
         section.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
-        EmailFactory.create("email".into(), &RawConfig::new(section)).unwrap()
+        EmailFactory::new(Arc::new(nanobot_testkit::InProcess))
+            .create("email".into(), &RawConfig::new(section))
+            .unwrap()
     }
 
     /// The keys for connections that are encrypted from their beginning.
@@ -202,7 +205,7 @@ async fn unread_mails_carry_a_keyword_and_large_ones_are_refused() {
     let Some(servers) = servers().await else { return };
     let channel = servers.channel(&json!({"markSeen": false}));
     for number in ["1", "2"] {
-        let running = Running::of(std::sync::Arc::clone(&channel), played());
+        let running = Running::of(Arc::clone(&channel), played());
         servers.ann_writes(ANN, number, number).await;
         assert!(running.assistant.message(1).await.unwrap().content.ends_with(number));
         // The next look comes after the mark.
@@ -227,7 +230,7 @@ async fn who_is_not_trusted_is_not_told_the_password() {
         let mut keys = keys;
         keys["caFile"] = Value::Null;
         let channel = servers.channel(&keys);
-        let receiving = Running::of(std::sync::Arc::clone(&channel), played()).end().await;
+        let receiving = Running::of(Arc::clone(&channel), played()).end().await;
         let sending = channel.send(&news(ANN, "x")).await.unwrap_err();
         for error in [receiving, sending] {
             assert!(

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use mail_parser::{MessageParser, MimeHeaders as _};
 use nanobot_channel::{
     Arrival, Channel, ChannelError, ChannelFactory as _, ChannelName, CommandInfo, InboundMessage, Notes, OutboundPart,
-    RawConfig, Value,
+    RawConfig, Value, async_trait,
 };
 use nanobot_channel_email::EmailFactory;
+use nanobot_extract::{Answer, Extract, ExtractError, Request};
 use nanobot_testkit::mail::{PASSWORD, USER};
-use nanobot_testkit::{Assistant, ChannelRun, MailFake};
+use nanobot_testkit::{Assistant, ChannelRun, InProcess, MailFake};
 use serde_json::json;
 
 pub(crate) use nanobot_testkit::channel::{changed_part as with, reply_part as reply};
@@ -44,7 +45,29 @@ fn made(fake: &MailFake, keys: &Value, notes: Option<Arc<dyn Notes>>) -> Arc<dyn
     });
     section.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
     let config = RawConfig { notes, ..RawConfig::new(section) };
-    EmailFactory.create(ChannelName::from("email"), &config).unwrap()
+    EmailFactory::new(Arc::new(Frail)).create(ChannelName::from("email"), &config).unwrap()
+}
+
+/// What a mail holds that ends its reader.
+pub(crate) const DEADLY: &str = "this ends the reader";
+/// What a header holds that ends its reader.
+pub(crate) const DEADLY_HEADER: &str = "X-Deadly: 1";
+
+/// A reader that some mails end.
+#[derive(Debug)]
+struct Frail;
+
+#[async_trait]
+impl Extract for Frail {
+    async fn extract(&self, request: Request) -> Result<Answer, ExtractError> {
+        let (bytes, sign) = match &request {
+            Request::MailHeader(bytes) => (bytes, DEADLY_HEADER),
+            Request::Mail(bytes) => (bytes, DEADLY),
+            Request::Page(_) => return Err(ExtractError::Garbled),
+        };
+        let is_deadly = String::from_utf8_lossy(bytes).contains(sign);
+        if is_deadly { Err(ExtractError::OutOfMemory) } else { InProcess.extract(request).await }
+    }
 }
 
 /// A mail as the own server leaves it: with its report about the sender.
