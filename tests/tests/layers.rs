@@ -70,6 +70,20 @@ fn every_crate_stays_on_its_floor() {
 }
 
 #[test]
+fn every_edge_of_the_table_is_used() {
+    let metadata = metadata();
+    let mut unused = Vec::new();
+    for (name, row) in table() {
+        let package = metadata.workspace_packages().into_iter().find(|package| short(&package.name) == name);
+        let dependencies = package.iter().flat_map(|package| &package.dependencies);
+        let normal = dependencies.filter(|dependency| dependency.kind != DependencyKind::Development);
+        let used: BTreeSet<String> = normal.map(|dependency| short(&dependency.name)).collect();
+        unused.extend(row.may_use.difference(&used).map(|edge| format!("{name} does not use {edge}")));
+    }
+    assert_eq!(unused, Vec::<String>::new());
+}
+
+#[test]
 fn a_channel_of_a_third_party_needs_the_channel_contract_alone() {
     let metadata = metadata();
     let packages = metadata.workspace_packages();

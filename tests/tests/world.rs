@@ -116,7 +116,8 @@ impl World {
         let policy = Arc::new(PathPolicy::new(config.path_rules(self.workspace())));
         let guard = Arc::new(config.url_guard().unwrap());
         let http = Arc::new(nanobot_tools::HttpClients::new(&config.web, guard, Arc::new(nanobot_testkit::InProcess)));
-        let message: Arc<dyn Tool> = Arc::new(Typed::new(MessageTool::new(Arc::new(Nowhere), Arc::clone(&policy))));
+        let tool = MessageTool::new(Arc::new(Nowhere), Arc::clone(&policy), self.workspace().join(".outbox"));
+        let message: Arc<dyn Tool> = Arc::new(Typed::new(tool));
         let registry = Registry::new();
         for tool in builtin(&config, &policy, &http, Arc::new(DirectRunner)).unwrap().into_iter().chain([message]) {
             registry.register(Arc::new(Counted { tool, runs: self.runs.clone() })).unwrap();

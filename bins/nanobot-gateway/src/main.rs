@@ -47,6 +47,7 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
+    nanobot_runtime::harden_process();
     if let Some(code) = nanobot_runtime::enter() {
         return code;
     }

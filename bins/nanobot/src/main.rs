@@ -22,6 +22,7 @@ use failure::{Failure, USAGE};
 use nanobot_runtime::LoadOptions;
 
 fn main() -> ExitCode {
+    nanobot_runtime::harden_process();
     if let Some(code) = nanobot_runtime::enter() {
         return code;
     }

@@ -34,6 +34,9 @@ pub(crate) struct ServeOptions {
 pub(crate) fn serve(options: &ServeOptions) -> Result<ExitCode, Failure> {
     let config = load(&options.load)?;
     warn_of_findings(&config);
+    if let Some(said) = nanobot_runtime::tighten(&config) {
+        output::note(&format!("Warning: {said}"));
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| {
         Failure::new(format!("cannot start: {error}"), "Check the limits of this process (ulimit -a).")
     })?;

@@ -1,10 +1,12 @@
 //! The `message` tool: the assistant writes to a chat in the middle of a turn.
 
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use nanobot_bus::{Bus, BusError};
-use nanobot_guard::PathPolicy;
+use nanobot_guard::{PathPolicy, ResolvedPath};
 use nanobot_redact::Secrets;
 use nanobot_tool::{ToolContext, ToolError, TypedTool};
 use nanobot_types::{
@@ -52,12 +54,19 @@ pub(crate) fn reached(output: &str, channel: &ChannelName, chat: &ChatId) -> boo
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(" with "))
 }
 
+/// The largest attachment, in bytes. Channels have lower limits of their own.
+const MAX_ATTACHMENT: u64 = 1 << 30;
+
+/// The most attachments of one message.
+const MAX_ATTACHMENTS: usize = 50;
+
 /// Writes to a chat.
 #[derive(Debug)]
 pub struct MessageTool {
     outbox: Arc<dyn Outbox>,
     paths: Arc<PathPolicy>,
     secrets: Secrets,
+    copies: PathBuf,
 }
 
 impl MessageTool {
@@ -65,10 +74,11 @@ impl MessageTool {
     pub const NAME: &'static str = "message";
 
     /// A tool that hands its messages to `outbox` and attaches only files that `paths` lets it
-    /// read.
+    /// read. They are opened once, and copied below the folder `copies`, which has to be closed to
+    /// tools: what is sent later is the copy.
     #[must_use]
-    pub fn new(outbox: Arc<dyn Outbox>, paths: Arc<PathPolicy>) -> Self {
-        Self { outbox, paths, secrets: Secrets::default() }
+    pub fn new(outbox: Arc<dyn Outbox>, paths: Arc<PathPolicy>, copies: PathBuf) -> Self {
+        Self { outbox, paths, secrets: Secrets::default(), copies }
     }
 
     /// The same, hiding these secrets in what it sends.
@@ -86,14 +96,65 @@ impl MessageTool {
         rows.filter(|row| !row.is_empty()).collect()
     }
 
-    fn attachment(&self, location: String) -> Result<MediaRef, ToolError> {
-        // Whoever sends the message knows the stickers.
-        let is_sticker = location.starts_with("[sticker:") && location.ends_with(']');
-        if location.starts_with("https://") || location.starts_with("http://") || is_sticker {
-            return Ok(MediaRef::new(location));
+    /// What is attached at `locations`, its files copied. On an error nothing is left of them.
+    fn attachments(&self, locations: Vec<String>) -> Result<Vec<MediaRef>, ToolError> {
+        if locations.len() > MAX_ATTACHMENTS {
+            return Err(ToolError::new(format!("Message not sent: at most {MAX_ATTACHMENTS} attachments")));
         }
-        let resolved = self.paths.read(&location).map_err(|denied| ToolError::new(denied.to_string()))?;
-        Ok(MediaRef::new(resolved.path().to_string_lossy()))
+        // All are checked before the first is copied.
+        let mut files = Vec::with_capacity(locations.len());
+        for location in locations {
+            // The sender of the message knows the stickers.
+            let is_sticker = location.starts_with("[sticker:") && location.ends_with(']');
+            let is_address = location.starts_with("https://") || location.starts_with("http://");
+            let file = match is_address || is_sticker {
+                true => None,
+                false => Some(self.readable(&location)?),
+            };
+            files.push((location, file));
+        }
+        let mut media: Vec<MediaRef> = Vec::with_capacity(files.len());
+        for (location, file) in files {
+            let copied = match file {
+                None => Ok(MediaRef::new(location)),
+                Some(file) => file
+                    .snapshot(&self.copies, MAX_ATTACHMENT)
+                    .map(|copy| MediaRef::new(copy.to_string_lossy()))
+                    .map_err(|error| unattached(&location, &error)),
+            };
+            match copied {
+                Ok(reference) => media.push(reference),
+                Err(error) => {
+                    discard(&self.copies, &media);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(media)
+    }
+
+    fn readable(&self, location: &str) -> Result<ResolvedPath, ToolError> {
+        let file = self.paths.read(location).map_err(|denied| ToolError::new(denied.to_string()))?;
+        file.open().map_err(|error| unattached(location, &error))?;
+        Ok(file)
+    }
+}
+
+fn unattached(location: &str, error: &io::Error) -> ToolError {
+    ToolError::new(match error.kind() {
+        io::ErrorKind::NotFound => format!("Message not sent: there is no file {location}"),
+        io::ErrorKind::IsADirectory => format!("Message not sent: {location} is a folder"),
+        _ => format!("Message not sent: {location} cannot be attached: {error}"),
+    })
+}
+
+/// Removes the copies below `folder` of a message that is not sent.
+fn discard(folder: &Path, media: &[MediaRef]) {
+    let copies = media.iter().map(|media| Path::new(&media.location)).filter(|copy| copy.starts_with(folder));
+    for own in copies.filter_map(Path::parent) {
+        if let Err(error) = std::fs::remove_dir_all(own) {
+            tracing::warn!(%error, "a copy of an attachment could not be removed; retention will");
+        }
     }
 }
 
@@ -135,9 +196,16 @@ impl TypedTool for MessageTool {
         if let Some(id) = context.message_id.as_ref().filter(|_| here) {
             metadata.insert("message_id".to_owned(), id.as_str().into());
         }
-        let media: Vec<MediaRef> =
-            arguments.media.into_iter().map(|location| self.attachment(location)).collect::<Result<_, _>>()?;
-        let attachments = media.len();
+        let media = match arguments.media {
+            none if none.is_empty() => Vec::new(),
+            locations => {
+                let (outbox, paths, copies) = (self.outbox.clone(), self.paths.clone(), self.copies.clone());
+                let tool = Self::new(outbox, paths, copies);
+                let copying = tokio::task::spawn_blocking(move || tool.attachments(locations));
+                copying.await.map_err(|error| ToolError::new(error.to_string()))??
+            }
+        };
+        let (attachments, copies) = (media.len(), media.clone());
         let message = OutboundMessage {
             key: OutboundKey { turn: context.trace.clone(), position: context.position },
             channel: channel.clone(),
@@ -150,7 +218,13 @@ impl TypedTool for MessageTool {
             completes: None,
             buttons: self.rows(arguments.buttons),
         };
-        self.outbox.put(message).await.map_err(|error| ToolError::new(format!("Message not sent: {error}")))?;
+        if let Err(error) = self.outbox.put(message).await {
+            // A store that failed may hold the message all the same.
+            if let OutboxError::Unreachable(_) = error {
+                discard(&self.copies, &copies);
+            }
+            return Err(ToolError::new(format!("Message not sent: {error}")));
+        }
         Ok(match attachments {
             0 => format!("{SENT}{channel}:{chat_id}"),
             count => format!("{SENT}{channel}:{chat_id} with {count} attachments"),

@@ -29,6 +29,8 @@ const USUAL_WAIT: Duration = Duration::from_secs(5);
 /// Discord wants to know whose library it talks to.
 const USER_AGENT: &str =
     concat!("DiscordBot (", env!("CARGO_PKG_REPOSITORY"), ", ", env!("CARGO_PKG_VERSION"), ") nanobot");
+/// The longest wait that is believed: clocks cannot add just any number.
+const CLOCK_LIMIT: Duration = Duration::from_hours(24 * 365);
 /// Where Discord keeps files.
 const FILE_HOSTS: [&str; 2] = ["cdn.discordapp.com", "media.discordapp.net"];
 /// How much of an error's details is repeated, in characters.
@@ -209,6 +211,7 @@ impl Refusal {
     }
 }
 
+/// A wait in seconds. One longer than a clock can add counts as the longest.
 fn seconds(number: Option<f64>) -> Option<Duration> {
-    number.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+    number.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).map(|wait| wait.min(CLOCK_LIMIT))
 }

@@ -20,6 +20,8 @@ use crate::socket::{Incoming, Socket};
 
 /// How long the gateway may take for its first word.
 const HELLO_TIME: Duration = Duration::from_secs(15);
+/// The longest pause between heartbeats that is believed: clocks cannot add just any number.
+const LONGEST_INTERVAL: Duration = Duration::from_hours(1);
 
 /// Why a connection ended.
 #[derive(Debug)]
@@ -229,7 +231,7 @@ fn greeting(text: &str) -> Result<Duration, End> {
     let frame = Frame::read(text).ok().filter(|frame| frame.op == op::HELLO);
     let hello = frame.and_then(|frame| frame.content::<Hello>().ok());
     let hello = hello.ok_or_else(|| End::Lost("the gateway does not speak as expected".to_owned()))?;
-    Ok(Duration::from_millis(hello.heartbeat_interval.max(1)))
+    Ok(Duration::from_millis(hello.heartbeat_interval.max(1)).min(LONGEST_INTERVAL))
 }
 
 /// Where the gateway is.

@@ -25,6 +25,8 @@ use crate::{Secret, TelegramConfig};
 
 /// What a file may take longer than another request.
 const FILE_TIME: Duration = Duration::from_mins(1);
+/// The longest wait that is believed: clocks cannot add just any number.
+const CLOCK_LIMIT: Duration = Duration::from_hours(24 * 365);
 
 /// A Bot API server and a token to use it with.
 pub(crate) struct Api {
@@ -240,7 +242,7 @@ impl Answer<'_> {
         CallError::Refused {
             code: self.error_code.unwrap_or(status),
             description: api.scrub(self.description.as_deref().unwrap_or("the server answered without a reason")),
-            retry_after: parameters.retry_after.map(Duration::from_secs),
+            retry_after: parameters.retry_after.map(|seconds| Duration::from_secs(seconds).min(CLOCK_LIMIT)),
             migrated_to: parameters.migrate_to_chat_id,
         }
     }

@@ -15,6 +15,7 @@ mod links;
 mod path;
 mod resolver;
 mod roots;
+mod snapshot;
 mod url;
 
 pub use crate::{

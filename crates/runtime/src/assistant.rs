@@ -95,6 +95,11 @@ pub(crate) fn results_folder(config: &Config) -> PathBuf {
     config.paths().data_dir.join("tool-results")
 }
 
+/// Where the files of messages are that are still to be sent.
+pub(crate) fn outbox_folder(config: &Config) -> PathBuf {
+    config.paths().data_dir.join("outbox")
+}
+
 /// Makes the workspace and what is missing in it.
 pub(crate) fn prepare(workspace: &Path) -> Result<Vec<PathBuf>, RuntimeError> {
     let unusable = |source| RuntimeError::Workspace { path: workspace.to_owned(), source };
@@ -146,6 +151,8 @@ pub(crate) struct Tools {
     policy: Arc<PathPolicy>,
     audit: Arc<AuditLog>,
     secrets: Secrets,
+    /// Where attachments wait to be sent.
+    outbox: PathBuf,
 }
 
 impl Tools {
@@ -163,12 +170,13 @@ impl Tools {
             policy,
             audit: Arc::new(AuditLog::of(config, secrets.clone())?),
             secrets: secrets.clone(),
+            outbox: outbox_folder(config),
         })
     }
 
     /// These, and those with which an assistant remembers, talks to people and starts subagents.
     pub(crate) fn for_assistant(&self, outbox: Arc<dyn Outbox>, spawner: Option<Arc<dyn Spawner>>) -> Arc<Registry> {
-        let message = MessageTool::new(outbox, self.policy.clone()).hiding(self.secrets.clone());
+        let message = MessageTool::new(outbox, self.policy.clone(), self.outbox.clone()).hiding(self.secrets.clone());
         let message: Arc<dyn Tool> = Arc::new(Typed::new(message));
         let spawn = spawner.map(|spawner| Arc::new(Typed::new(SpawnTool::new(spawner))) as Arc<dyn Tool>);
         self.registry(self.lookups.iter().cloned().chain([message]).chain(spawn))

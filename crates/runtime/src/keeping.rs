@@ -6,10 +6,12 @@
 //! only regular files below its own folders: links are not followed, and nothing in the workspace is
 //! touched but the sessions that subagents worked in, and day notes where `memory` says so.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use nanobot_bus::{EntryState, Ledger as _, LedgerFilter, Queue};
 use nanobot_channels::FileMediaStore;
 use nanobot_config::Config;
 use nanobot_context::PromptFiles;
@@ -19,11 +21,18 @@ use nanobot_state::SqliteBus;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::assistant::results_folder;
+use crate::assistant::{outbox_folder, results_folder};
 use crate::prompts::prompts_folder;
 use crate::{RuntimeError, memory_store, recollection};
 
 const DAY: Duration = Duration::from_hours(24);
+
+/// Messages of the ledger that are looked at for attachments that are still wanted.
+const LOOKED_AT: usize = 100_000;
+
+/// Age from which a copied attachment that belongs to no message is an orphan. Younger ones may be
+/// those of a message that is being stored.
+const ORPHANED: Duration = Duration::from_hours(1);
 
 /// `retention`: days that things are kept; 0 keeps them for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +74,7 @@ pub(crate) struct Keeper {
     sessions: Vec<PathBuf>,
     prompts: PathBuf,
     results: PathBuf,
+    outbox: PathBuf,
     memory: MarkdownStore,
 }
 
@@ -83,6 +93,7 @@ impl Keeper {
             sessions: [sessions.sessions].into_iter().chain(sessions.external).collect(),
             prompts: prompts_folder(config),
             results: results_folder(config),
+            outbox: outbox_folder(config),
             memory: memory_store(config)?,
         })
     }
@@ -99,6 +110,22 @@ impl Keeper {
         end.run_until_cancelled(looking).await;
     }
 
+    /// Attachments of messages that are not known to be sent, which a person may have sent again;
+    /// `None` where there are too many, or the ledger does not say.
+    async fn wanted_attachments(&self) -> Option<HashSet<PathBuf>> {
+        let entries = match self.bus.list(Queue::Outbound, LedgerFilter::All, LOOKED_AT).await {
+            Ok(entries) if entries.len() < LOOKED_AT => entries,
+            Ok(_) => return None,
+            Err(error) => {
+                tracing::warn!(%error, "attachments that were sent could not be looked for");
+                return None;
+            }
+        };
+        let unsent = entries.into_iter().filter(|entry| entry.state != EntryState::Sent);
+        let media = unsent.filter_map(|entry| entry.outbound).flat_map(|message| message.media);
+        Some(media.map(|media| PathBuf::from(media.location)).collect())
+    }
+
     async fn look(&self) {
         recollection::tend(&self.memory).await;
         let RetentionSettings { ledger_days, media_days, log_days, subagent_days, tool_result_days, prompt_days } =
@@ -112,9 +139,13 @@ impl Keeper {
         let (media, logs, workspace) = (self.media.clone(), self.logs.clone(), self.workspace.clone());
         let (sessions, prompts) = (self.sessions.clone(), self.prompts.clone());
         let results = self.results.clone();
+        let (outbox, wanted) = (self.outbox.clone(), self.wanted_attachments().await);
         let removing = tokio::task::spawn_blocking(move || {
             if let Some(age) = age(media_days) {
                 remove_older(&media, age, |path| FileMediaStore::names_like(path) && !path.starts_with(&workspace));
+            }
+            if let Some(wanted) = wanted {
+                remove_sent(&outbox, &wanted);
             }
             if let Some(age) = age(tool_result_days) {
                 remove_older(&results, age, |path| path.extension().is_some_and(|extension| extension == "txt"));
@@ -131,6 +162,26 @@ impl Keeper {
         });
         if let Err(error) = removing.await {
             tracing::error!(%error, "looking for old files ended badly");
+        }
+    }
+}
+
+/// Removes the folders of attachments below `outbox` that hold no file of `wanted`.
+fn remove_sent(outbox: &Path, wanted: &HashSet<PathBuf>) {
+    remove_older(outbox, ORPHANED, |path| !wanted.contains(path));
+    for entry in std::fs::read_dir(outbox).into_iter().flatten().flatten() {
+        let folder = entry.path();
+        // One whose file is about to be written is empty, too, for a moment.
+        let is_old = entry
+            .metadata()
+            .and_then(|metadata| metadata.modified())
+            .is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age >= ORPHANED));
+        let is_empty = || std::fs::read_dir(&folder).is_ok_and(|mut files| files.next().is_none());
+        if is_old
+            && is_empty()
+            && let Err(error) = std::fs::remove_dir(&folder)
+        {
+            tracing::debug!(folder = %folder.display(), %error, "an empty folder stays");
         }
     }
 }
@@ -235,6 +286,21 @@ mod tests {
         assert!(!media.join("chat/old").exists());
         assert!(home.path().join("elsewhere/old").exists(), "links are not followed");
         remove_older(&home.path().join("nowhere"), DAY, |_| true);
+    }
+
+    #[test]
+    fn copies_of_attachments_stay_until_their_message_is_sent() {
+        let outbox = tempfile::tempdir().unwrap();
+        let place = |name: &str| outbox.path().join(name);
+        for (name, days) in [("sent/a.txt", 1), ("waiting/b.txt", 40), ("new/c.txt", 0)] {
+            file(&place(name), days);
+        }
+        fs::create_dir(place("emptied")).unwrap();
+        File::open(place("emptied")).unwrap().set_modified(SystemTime::now() - DAY).unwrap();
+        remove_sent(outbox.path(), &HashSet::from([place("waiting/b.txt")]));
+        for (name, stays) in [("sent/a.txt", false), ("waiting/b.txt", true), ("new/c.txt", true), ("emptied", false)] {
+            assert_eq!(place(name).exists(), stays, "{name}");
+        }
     }
 
     #[test]

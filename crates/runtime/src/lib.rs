@@ -17,6 +17,7 @@ pub mod doctor;
 mod error;
 mod fences;
 mod gateway;
+mod hardening;
 mod health;
 mod heartbeat;
 mod inbox;
@@ -50,6 +51,7 @@ pub use cuts::cuts;
 
 pub use error::RuntimeError;
 pub use gateway::{Ended, Gateway};
+pub use hardening::{harden_process, tighten};
 pub use inbox::Inbox;
 pub use keeping::RetentionSettings;
 pub use load::{LoadOptions, install_tls, load, load_in};

@@ -61,6 +61,9 @@ pub(crate) fn agent(options: &LoadOptions, arguments: AgentArguments) -> Result<
     }
     let config = load(options)?;
     serve::warn_of_findings(&config);
+    if let Some(said) = nanobot_runtime::tighten(&config) {
+        output::note(&format!("Warning: {said}"));
+    }
     if arguments.shows_logs() {
         logs::to_stderr(&nanobot_runtime::secrets(&config), logs::Detail::Full);
     }

@@ -173,3 +173,99 @@ async fn a_second_name_of_a_secret_file_is_as_closed_as_the_first() {
     assert_says(&results[10], &["kept"]);
     assert_eq!((home.read("workspace/twin"), home.read("workspace/original")), ("mine".into(), "kept".into()));
 }
+
+#[cfg(unix)]
+mod through_the_gateway {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use nanobot_testkit::telegram::{Fault, Incoming, Person, TOKEN};
+    use nanobot_testkit::{ModelServer, Reply, TelegramFake};
+    use nix::sys::signal::Signal;
+    use serde_json::json;
+
+    use super::CANARY;
+    use crate::gateway::Running;
+    use crate::support::{Home, assert_says, until};
+
+    /// While the platform asks for patience, the file becomes a link to one outside.
+    #[tokio::test]
+    async fn an_attachment_is_what_it_was_when_the_tool_ran() {
+        let model = ModelServer::scripted([
+            Reply::call("message", &json!({"content": "Here", "media": ["report.txt"]})),
+            Reply::text("Done."),
+            Reply::call("message", &json!({"content": "And this", "media": ["report.txt", "gone.txt"]})),
+            Reply::text("It is not there."),
+        ]);
+        let (model, telegram, home) = (model.await.unwrap(), TelegramFake::start().await.unwrap(), Home::new());
+        home.configure(&json!({
+            "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
+            "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
+            "channels": {"telegram": {
+                "enabled": true, "token": TOKEN, "apiBase": telegram.api_base(), "allowFrom": ["7"],
+            }},
+        }));
+        let outside = home.path().parent().unwrap().join("outside.txt");
+        std::fs::write(&outside, CANARY).unwrap();
+        home.write("workspace/report.txt", "the report");
+        telegram.fail_next("sendDocument", Fault::RetryAfter(1));
+        telegram.fail_next("sendDocument", Fault::RetryAfter(2));
+        let gateway = Running::start(&home).await;
+        let ann = Person::new(7, "Ann", "ann_x");
+        telegram.push(Incoming::private(&ann, "send it"));
+        telegram.wait_for_calls("sendDocument", 1).await.unwrap();
+        std::fs::remove_file(home.workspace().join("report.txt")).unwrap();
+        symlink(&outside, home.workspace().join("report.txt")).unwrap();
+        let file =
+            telegram.wait_for("the file", |sent| sent.iter().find_map(|message| message.file.clone())).await.unwrap();
+        assert_eq!((file.name.as_str(), &file.bytes[..]), ("report.txt", &b"the report"[..]));
+        until("the turn is over", async || telegram.texts_in(7).contains(&"Done.".to_owned())).await;
+
+        std::fs::remove_file(home.workspace().join("report.txt")).unwrap();
+        home.write("workspace/report.txt", "the report");
+        telegram.push(Incoming::private(&ann, "and the other one"));
+        until("it is told", async || telegram.texts_in(7).contains(&"It is not there.".to_owned())).await;
+        let requests = model.requests();
+        assert_says(
+            &requests.last().unwrap().tool_results().last().unwrap(),
+            &["Message not sent: there is no file gone.txt"],
+        );
+        assert!(!telegram.texts_in(7).contains(&"And this".to_owned()));
+        gateway.signal(Signal::SIGTERM);
+        assert_eq!(gateway.end().await.1, Some(0));
+    }
+
+    /// What an older version left readable is closed, and said, once.
+    #[tokio::test]
+    async fn a_home_that_others_could_read_is_tightened_and_that_is_said_once() {
+        let home = Home::new();
+        home.configure(&json!({"agents": {"defaults": {"model": "demo"}}}));
+        home.write("channels/email/token", CANARY);
+        home.write("workspace/own.sh", "#!/bin/sh\n");
+        let mode = |name: &str| home.path().join(name).metadata().unwrap().permissions().mode() & 0o777;
+        let set = |name: &str, mode: u32| {
+            std::fs::set_permissions(home.path().join(name), std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        for (name, mode) in
+            [("", 0o755), ("config.json", 0o644), ("channels/email", 0o755), ("workspace/own.sh", 0o755)]
+        {
+            set(name, mode);
+        }
+        let said = "files and folders of this home; no longer";
+        let first = home.run(&["agent", "--demo", "-m", "hello"]).await;
+        assert_eq!(first.code, 0, "{}", first.stderr);
+        assert_eq!(first.stderr.matches(said).count(), 1, "{}", first.stderr);
+        for (name, expected) in [
+            ("", 0o700),
+            ("config.json", 0o600),
+            ("channels/email", 0o700),
+            ("channels/email/token", 0o600),
+            ("state.db", 0o600),
+            ("workspace/own.sh", 0o755),
+            ("workspace/memory/MEMORY.md", 0o600),
+        ] {
+            assert_eq!(mode(name), expected, "{name}");
+        }
+        let second = home.run(&["agent", "--demo", "-m", "hello"]).await;
+        assert!(!second.stderr.contains(said), "{}", second.stderr);
+    }
+}

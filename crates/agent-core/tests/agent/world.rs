@@ -101,7 +101,13 @@ impl World {
             registry.register(Arc::new(Counting { spec, runs: self.runs.clone() })).unwrap();
         }
         let policy = Arc::new(PathPolicy::new(PathRules::new(self.workspace.path())));
-        registry.register(Arc::new(Typed::new(MessageTool::new(self.outbox.clone(), policy)))).unwrap();
+        registry
+            .register(Arc::new(Typed::new(MessageTool::new(
+                self.outbox.clone(),
+                policy,
+                self.workspace.path().join(".outbox"),
+            ))))
+            .unwrap();
         registry
     }
 

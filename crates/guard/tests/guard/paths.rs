@@ -375,3 +375,23 @@ fn unlisted_folders_are_read_by_full_names_only() {
         assert!(policy.read(fixture.path("ws")).is_ok());
     }
 }
+
+/// What is copied is the file that was checked, and nothing is left of a copy that failed.
+#[cfg(unix)]
+#[test]
+fn a_snapshot_is_of_the_file_that_was_checked() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let fixture = Fixture::new();
+    let (policy, copies) = (fixture.policy(true, &[]), fixture.path("extra/copies"));
+    let checked = policy.read("notes.txt").unwrap();
+    let copy = checked.snapshot(&copies, 100).unwrap();
+    assert_eq!((fs::read(&copy).unwrap(), copy.file_name().unwrap()), (b"one\ntwo\n".to_vec(), "notes.txt".as_ref()));
+    assert_eq!(copy.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    assert_ne!(checked.snapshot(&copies, 100).unwrap(), copy);
+    assert_eq!(checked.snapshot(&copies, 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+    fs::remove_file(fixture.path("ws/notes.txt")).unwrap();
+    std::os::unix::fs::symlink(fixture.path("outside/canary.txt"), fixture.path("ws/notes.txt")).unwrap();
+    assert!(checked.snapshot(&copies, 100).is_err());
+    assert!(policy.read("src").unwrap().snapshot(&copies, 100).is_err());
+    assert_eq!(fs::read_dir(&copies).unwrap().count(), 2);
+}

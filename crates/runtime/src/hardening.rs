@@ -1,0 +1,120 @@
+//! Keeping other users of the machine out: modes of files, and of this process.
+//!
+//! Only what the program wrote or owns is tightened: the home's own folder, the files in it, and
+//! the folders that no person works in. The workspace keeps its modes; nobody else gets into a
+//! tight home. A data folder that `--config` names may be a folder of other things, so its own mode
+//! is left alone.
+
+use nanobot_config::Config;
+
+/// Has new files readable by their owner alone, and memory by no other process of that owner's. For
+/// the start of a program, before it makes files or threads.
+pub fn harden_process() {
+    #[cfg(unix)]
+    nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077));
+    #[cfg(target_os = "linux")]
+    if let Err(error) = nix::sys::prctl::set_dumpable(false) {
+        tracing::debug!(%error, "other processes of this user may read memory");
+    }
+}
+
+/// Takes away what other users may do to files of the installation. Returns a sentence for a person
+/// where something was too wide, which it is not at the next call.
+#[must_use]
+#[cfg_attr(not(unix), expect(unused_variables, reason = "a user's folder is that user's there"))]
+pub fn tighten(config: &Config) -> Option<String> {
+    #[cfg(unix)]
+    {
+        let tightened = unix::tighten(config.paths());
+        let (count, first) = (tightened.len(), tightened.first()?.display());
+        Some(format!("other users could read {count} files and folders of this home; no longer (the first: {first})"))
+    }
+    #[cfg(not(unix))]
+    None
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::fs::{OpenOptions, Permissions};
+    use std::io;
+    use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+    use std::path::{Path, PathBuf};
+
+    use nanobot_config::Paths;
+    use nix::fcntl::OFlag;
+
+    /// Folders of the data folder whose content is the program's own, with `logs` and `media`.
+    const OWN: [&str; 7] = ["channels", "cron", "history", "outbox", "prompts", "sessions", "tool-results"];
+
+    /// Entries that are looked at; a home with more is left to `doctor`.
+    const MAX_ENTRIES: usize = 100_000;
+
+    /// Tightens the modes, and returns what was too wide.
+    pub(super) fn tighten(paths: &Paths) -> Vec<PathBuf> {
+        let mut tightened = Vec::new();
+        let mut left = MAX_ENTRIES;
+        if paths.data_dir == paths.home {
+            tighten_one(&paths.home, &mut tightened);
+        }
+        let is_state = |name: &str| name.starts_with("state.db") || name.starts_with("config.json");
+        let kept =
+            [paths.config_file.clone(), paths.data_dir.join("pairing.json"), paths.data_dir.join("restart.json")];
+        for path in kept {
+            tighten_one(&path, &mut tightened);
+        }
+        for entry in paths.data_dir.read_dir().into_iter().flatten().flatten() {
+            if entry.file_name().to_str().is_some_and(is_state) {
+                tighten_one(&entry.path(), &mut tightened);
+            }
+        }
+        let own = OWN.map(|name| paths.data_dir.join(name));
+        // Below a tight home only what lies in it counts; elsewhere a folder may be another's.
+        for folder in own.into_iter().chain([paths.logs.clone(), paths.media.clone()]) {
+            if paths.data_dir == paths.home {
+                tighten_below(folder, &mut left, &mut tightened);
+            }
+        }
+        tightened
+    }
+
+    fn tighten_below(folder: PathBuf, left: &mut usize, tightened: &mut Vec<PathBuf>) {
+        let mut folders = vec![folder];
+        while let Some(folder) = folders.pop() {
+            if !folder.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) {
+                continue;
+            }
+            tighten_one(&folder, tightened);
+            for entry in folder.read_dir().into_iter().flatten().flatten() {
+                let Some(rest) = left.checked_sub(1) else { return };
+                *left = rest;
+                match entry.file_type() {
+                    Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                    Ok(kind) if kind.is_file() => tighten_one(&entry.path(), tightened),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn tighten_one(path: &Path, tightened: &mut Vec<PathBuf>) {
+        match without_others(path) {
+            Ok(true) => tightened.push(path.to_owned()),
+            Ok(false) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => tracing::debug!(path = %path.display(), %error, "a mode could not be tightened"),
+        }
+    }
+
+    /// Takes group and others their rights, on the opened file, so that no link is followed.
+    fn without_others(path: &Path) -> io::Result<bool> {
+        let metadata = path.symlink_metadata()?;
+        if metadata.permissions().mode() & 0o077 == 0 || !(metadata.is_dir() || metadata.is_file()) {
+            return Ok(false);
+        }
+        let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+        let file = OpenOptions::new().read(true).custom_flags(flags.bits()).open(path)?;
+        let mode = file.metadata()?.permissions().mode();
+        file.set_permissions(Permissions::from_mode(mode & 0o7700))?;
+        Ok(true)
+    }
+}
