@@ -28,7 +28,7 @@ const DOCUMENT_LIMIT: usize = json::BODY_LIMIT;
 
 /// The most bytes that are passed on at once when they are more than one line. The event parser
 /// copies what is left after each line.
-const BATCH: usize = 16 << 10;
+const BATCH: usize = 2 << 10;
 
 /// The mark that some servers send before UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -137,6 +137,8 @@ struct Lines<S> {
     frame: usize,
     /// The values of that frame.
     values: MemoryEstimate,
+    /// Nothing comes after what is pending.
+    is_last: bool,
     ended: bool,
 }
 
@@ -162,6 +164,9 @@ impl<S: Stream<Item = Result<Bytes, ProviderError>> + Unpin + Send> Lines<S> {
             if searched > LINE_LIMIT {
                 return Some(Err(self.too_long(LINE_LIMIT)));
             }
+            if self.is_last {
+                break;
+            }
             match self.chunks.next().await {
                 Some(Ok(chunk)) => self.pending.extend_from_slice(&chunk),
                 Some(Err(error)) => {
@@ -169,11 +174,9 @@ impl<S: Stream<Item = Result<Bytes, ProviderError>> + Unpin + Send> Lines<S> {
                     return Some(Err(error));
                 }
                 None => {
-                    self.ended = true;
+                    self.is_last = true;
                     // Some servers leave out the end of their last frame.
                     self.pending.extend_from_slice(b"\n\n");
-                    let lines = sound(self.pending.split().freeze());
-                    return Some(self.weigh(&lines).map(|()| lines));
                 }
             }
         }
@@ -183,15 +186,20 @@ impl<S: Stream<Item = Result<Bytes, ProviderError>> + Unpin + Send> Lines<S> {
 
 impl<S> Lines<S> {
     fn new(chunks: S, pending: BytesMut) -> Self {
-        Self { chunks, pending, frame: 0, values: MemoryEstimate::default(), ended: false }
+        Self { chunks, pending, frame: 0, values: MemoryEstimate::default(), is_last: false, ended: false }
     }
 
     /// The end of the lines that are passed on next, of which there is none before `searched`: one
-    /// line, or as many as fit into a batch.
+    /// line, or as many as fit into a batch. A carriage return is no end while a newline may follow.
     fn batch_end(&self, searched: usize) -> Option<usize> {
-        let first = searched + self.pending.get(searched..)?.iter().position(|byte| *byte == b'\n')?;
-        let batch = self.pending.get(..BATCH).unwrap_or(&self.pending);
-        Some(batch.iter().rposition(|byte| *byte == b'\n').map_or(first, |last| last.max(first)) + 1)
+        let is_end = |at: &usize| match self.pending.get(*at) {
+            Some(b'\n') => true,
+            Some(b'\r') => self.pending.get(at + 1).is_some_and(|next| *next != b'\n'),
+            _ => false,
+        };
+        let first = (searched.saturating_sub(1)..self.pending.len()).find(is_end)?;
+        let last = (first..self.pending.len().min(BATCH)).rev().find(is_end);
+        Some(last.unwrap_or(first) + 1)
     }
 
     /// Adds lines to the estimate of their frame.
@@ -289,11 +297,14 @@ mod tests {
 
     #[tokio::test]
     async fn many_lines_are_passed_on_in_small_batches() {
-        let chunks = futures_util::stream::iter([Ok(Bytes::from("\n".repeat(1 << 20)))]);
-        let lines = Lines::new(chunks, BytesMut::new()).into_stream();
-        let batches: Vec<usize> = lines.map(|batch| batch.unwrap().len()).collect().await;
-        assert!(batches.iter().all(|length| *length <= BATCH), "{batches:?}");
-        assert_eq!(batches.iter().sum::<usize>(), (1 << 20) + 2);
+        for unit in ["\n", "\r", "\r\n", "data: 1\r"] {
+            let body = unit.repeat((1 << 20) / unit.len());
+            let chunks = futures_util::stream::iter([Ok(Bytes::from(body.clone()))]);
+            let lines = Lines::new(chunks, BytesMut::new()).into_stream();
+            let batches: Vec<Bytes> = lines.map(Result::unwrap).collect().await;
+            assert!(batches.iter().all(|batch| batch.len() <= BATCH + 1), "{unit:?}");
+            assert_eq!(batches.concat(), [body.as_bytes(), b"\n\n"].concat(), "{unit:?}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use nanobot_types::{
     AssistantMessage, CallId, ChatMessage, Content, Map, MediaRef, MessageId, SessionKey, Timestamp, ToolCall,
-    ToolMessage, ToolName, UserMessage,
+    ToolMessage, ToolName, UserMessage, json,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -63,7 +63,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Parsed {
         let line = if holed { Line::Bad } else { Line::Blank };
         return Parsed { line, continues: false, holed };
     }
-    let Ok(Value::Object(mut fields)) = serde_json::from_slice(text) else {
+    let Ok(Value::Object(mut fields)) = json::from_slice(text) else {
         return Parsed { line: Line::Bad, continues: false, holed };
     };
     let continues = fields.remove("_continues").is_some();

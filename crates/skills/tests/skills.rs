@@ -458,3 +458,16 @@ fn a_list_of_installed_skills_that_is_broken_gives_no_consent_and_is_said() {
     assert!(matches!(home.skills().install(&plan, now()), Err(SkillsError::Lock { .. })));
     assert_eq!(std::fs::read_to_string(Lock::path(&home.own())).unwrap(), "{", "it is not written over");
 }
+
+#[test]
+fn an_archive_is_given_up_when_its_files_together_are_too_large() {
+    let zeros = vec![0; 4 << 20];
+    let names: Vec<String> = (0..10).map(|number| format!("a/{number}")).collect();
+    let files: Vec<(&str, &[u8], u32)> = names.iter().map(|name| (name.as_str(), zeros.as_slice(), 0o644)).collect();
+    let bomb = archive(&files);
+    let peak = nanobot_testkit::peak_of("an_archive_is_given_up_when_its_files_together_are_too_large", || {
+        let error = nanobot_skills::fuzz::archive(&bomb).unwrap_err();
+        assert_eq!(error.to_string(), SkillsError::TooLarge("more than 20 MB".to_owned()).to_string());
+    });
+    assert!(peak.unwrap().is_none_or(|peak| peak <= nanobot_testkit::PEAK_LIMIT));
+}

@@ -13,6 +13,13 @@ pub(super) use self::word::{Part, Word};
 /// Substitutions within substitutions, beyond which nobody means well.
 const MAX_DEPTH: u32 = 24;
 
+/// Most expansions of a script. `$((` is read again as `$( (` where it does not end as it began, which
+/// doubles the work at each level.
+const MAX_EXPANSIONS: u32 = 10_000;
+
+/// The longest script, in bytes: Linux starts no program with a longer argument.
+const LENGTH_LIMIT: usize = 128 << 10;
+
 /// A list of stages, in the order in which they are written.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Script {
@@ -47,6 +54,9 @@ pub(super) struct Unreadable;
 
 /// Reads a whole script.
 pub(super) fn parse(text: &str) -> Result<Script, Unreadable> {
+    if text.len() > LENGTH_LIMIT {
+        return Err(Unreadable);
+    }
     Parser::new(text, 0)?.script(None)
 }
 
@@ -60,6 +70,8 @@ struct Parser {
     characters: Vec<char>,
     position: usize,
     depth: u32,
+    /// The expansions read so far, those read a second time included.
+    expansions: u32,
     documents: Vec<Document>,
 }
 
@@ -68,7 +80,20 @@ impl Parser {
         if depth > MAX_DEPTH {
             return Err(Unreadable);
         }
-        Ok(Self { characters: text.chars().collect(), position: 0, depth, documents: Vec::new() })
+        Ok(Self { characters: text.chars().collect(), position: 0, depth, expansions: 0, documents: Vec::new() })
+    }
+
+    /// Reads a text inside this one, one level deeper.
+    fn nested<T>(
+        &mut self,
+        text: &str,
+        read: impl FnOnce(&mut Self) -> Result<T, Unreadable>,
+    ) -> Result<T, Unreadable> {
+        let mut inner = Self::new(text, self.depth + 1)?;
+        inner.expansions = self.expansions;
+        let result = read(&mut inner);
+        self.expansions = inner.expansions;
+        result
     }
 
     fn peek(&self) -> Option<char> {
@@ -244,7 +269,7 @@ impl Parser {
             }
             if document.expands {
                 let mut stage = Stage::default();
-                Self::new(&text, self.depth + 1)?.substitutions(&mut stage.nested)?;
+                self.nested(&text, |inner| inner.substitutions(&mut stage.nested))?;
                 script.close(&mut stage, false);
             }
             script.documents.push(text);
@@ -311,6 +336,18 @@ mod tests {
         for (text, expected) in table {
             assert_eq!(outline(&parse(text).unwrap()), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn nothing_is_read_without_end() {
+        // An overflow of the stack ends the process.
+        assert_eq!(parse(&"$((".repeat(30_000)), Err(Unreadable));
+        // Each level is read twice: as arithmetic, then as a script.
+        let doubled = format!("echo {}1{}", "$((".repeat(20), ") )".repeat(20));
+        assert_eq!(parse(&doubled), Err(Unreadable));
+        assert_eq!(parse(&"$a ".repeat(50_000)), Err(Unreadable));
+        assert!(parse(&"$a ".repeat(5_000)).is_ok());
+        assert!(parse("echo $(( 1 + $((2)) )) $((ls); (pwd))").is_ok());
     }
 
     #[test]

@@ -158,9 +158,13 @@ impl Parser {
 
     /// Whatever begins with a dollar sign or a backquote.
     fn expansion(&mut self, word: &mut Word, nested: &mut Vec<Script>) -> Result<(), Unreadable> {
+        self.expansions += 1;
+        if self.expansions > super::MAX_EXPANSIONS {
+            return Err(Unreadable);
+        }
         if self.eat("`") {
             let text = self.until_backquote()?;
-            nested.push(Self::new(&text, self.depth + 1)?.script(None)?);
+            nested.push(self.nested(&text, |inner| inner.script(None))?);
             word.parts.push(Part::Unknown);
         } else if self.eat("$((") {
             self.arithmetic(nested)?;
@@ -173,7 +177,7 @@ impl Parser {
             if text.chars().all(is_name) {
                 word.parts.push(Part::Variable(text));
             } else {
-                Self::new(&text, self.depth + 1)?.substitutions(nested)?;
+                self.nested(&text, |inner| inner.substitutions(nested))?;
                 word.parts.push(Part::Unknown);
             }
         } else if self.eat("$'") {
@@ -238,6 +242,10 @@ impl Parser {
     /// Steps over an arithmetic expansion, which may hold substitutions. One that does not end with
     /// two parentheses is the substitution of a script that begins with a subshell.
     fn arithmetic(&mut self, nested: &mut Vec<Script>) -> Result<(), Unreadable> {
+        self.depth += 1;
+        if self.depth > super::MAX_DEPTH {
+            return Err(Unreadable);
+        }
         let start = self.position;
         let mut ignored = Word::default();
         let mut open = 2;
@@ -253,6 +261,7 @@ impl Parser {
             }
             self.position += 1;
         }
+        self.depth -= 1;
         let last = self.position.checked_sub(2).and_then(|at| self.characters.get(at));
         if last != Some(&')') {
             self.position = start - 1;
