@@ -15,6 +15,10 @@ use crate::attachment::Attachment;
 const QUOTE_LEFT_OUT: &str = "[the quoted mail is left out]";
 /// The family of types that takes the place of `message`.
 const OPAQUE: &str = "unknown";
+/// What a quotation in HTML begins with.
+const QUOTE_TAG: &str = "<blockquote";
+/// How many quotations are marked.
+const QUOTES: usize = 100;
 /// The most lines that name whom the quotation below them is from.
 const ATTRIBUTION_LINES: usize = 3;
 
@@ -88,7 +92,30 @@ fn text(message: &Message<'_>) -> String {
         return plain;
     }
     let html = (0..message.html_body_count()).filter_map(|index| message.body_html(index));
-    html.map(|html| html_to_text(&html)).collect::<Vec<_>>().join("\n")
+    html.map(|html| html_to_text(&with_quotes_marked(&html))).collect::<Vec<_>>().join("\n")
+}
+
+/// HTML with its quotations in words, because plain text shows none of them. At most as many as a
+/// person would read.
+fn with_quotes_marked(html: &str) -> String {
+    let mut marked = String::with_capacity(html.len());
+    let mut rest = html;
+    for _ in 0..QUOTES {
+        let is_tag =
+            |at: &usize| rest.get(*at..at + QUOTE_TAG.len()).is_some_and(|tag| tag.eq_ignore_ascii_case(QUOTE_TAG));
+        let Some((before, tag)) =
+            rest.match_indices('<').map(|(at, _)| at).find(is_tag).and_then(|at| rest.split_at_checked(at))
+        else {
+            break;
+        };
+        marked.push_str(before);
+        marked.push_str("<p>[quoted:]</p>");
+        let (tag, after) = tag.split_at_checked(QUOTE_TAG.len()).unwrap_or((tag, ""));
+        marked.push_str(tag);
+        rest = after;
+    }
+    marked.push_str(rest);
+    marked
 }
 
 /// Whether a part says that all its letters are ASCII, as some programs do whatever they are.
@@ -162,7 +189,8 @@ mod tests {
 
     #[test]
     fn texts_are_read_in_many_forms() {
-        let table: [(&[u8], &str); 18] = [
+        let table: [(&[u8], &str); 19] = [
+            (b"Content-Type: text/html\r\n\r\n<BLOCKQUOTE type=cite>/new</BLOCKQUOTE><p>Yes</p>", "[quoted:]\n/new\nYes"),
             (b"Subject: x\r\n\r\none\r\n\r\n\r\n\r\ntwo \x07\r\n", "one\n\ntwo"),
             (b"Content-Type: text/plain; charset=iso-8859-1\r\n\r\nGr\xfc\xdfe", "Grüße"),
             (b"Content-Type: text/plain; charset=gb2312\r\n\r\n\xc4\xe3\xba\xc3", "你好"),
