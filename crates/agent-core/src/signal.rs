@@ -19,8 +19,13 @@ pub enum Signal {
         /// Tools run now and another run follows.
         resuming: bool,
     },
-    /// What the model said before it called tools.
-    Thought(String),
+    /// Visible text that the model wrote beside calls of tools.
+    Thought {
+        /// All of it.
+        text: String,
+        /// The run of text that showed it already.
+        stream: Option<StreamId>,
+    },
     /// Which tools run.
     ToolHint(String),
     /// A retry, a failover, a limit that is near.

@@ -30,6 +30,8 @@ pub(crate) async fn keep(attachment: &Attachment, message: &Message, api: &Api, 
         && let Some(transcriber) = &context.transcriber
     {
         match transcriber.transcribe(&media).await {
+            // An empty one says nothing, so the recording stays a file.
+            Ok(text) if text.trim().is_empty() => {}
             Ok(text) => return Kept { marker: format!("[transcription: {text}]"), image: None },
             Err(error @ (TranscribeError::TooLong(_) | TranscribeError::Failed(_))) => {
                 tracing::warn!(%error, "a voice message could not be transcribed");

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use nanobot_channel::{
     Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryContext, DeliveryGuarantee, Dialect, Drafts,
-    Measure, OutboundKind, OutboundMessage, OutboundPart, Probe, Sent, TextStyle, TurnEnds, Typing, async_trait,
+    Measure, OutboundKind, OutboundMessage, OutboundPart, Probe, Sent, StreamId, TextStyle, TurnEnds, Typing,
+    async_trait,
 };
 use nanobot_channel_kit::{Background, DraftBoard};
 use serde::Deserialize;
@@ -148,6 +149,11 @@ impl Drafts for DiscordChannel {
         if let OutboundKind::StreamEnd { stream, resuming } = &end.kind {
             self.drafts.close(stream, *resuming).await;
         }
+        Ok(())
+    }
+
+    async fn withdraw(&self, stream: &StreamId, _message: &OutboundMessage) -> Result<(), ChannelError> {
+        self.drafts.withdraw(stream);
         Ok(())
     }
 }

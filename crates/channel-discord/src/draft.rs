@@ -38,6 +38,12 @@ impl DraftPlace for Draft {
         Ok(self.channel.edit_message(&self.place, *message, EditMessage::new().content(text)).await?)
     }
 
+    async fn remove(&self, message: &MessageId) -> Result<(), ChannelError> {
+        let route = Route::delete_message(self.place.channel(), *message);
+        self.channel.api.call::<IgnoredAny>(&route, Body::Empty).await?;
+        Ok(())
+    }
+
     fn trace(&self, message: &MessageId) -> Option<Value> {
         Some(json!((self.place.channel(), message)))
     }

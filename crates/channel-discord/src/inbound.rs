@@ -4,6 +4,7 @@ use nanobot_channel::{
     Arrival, ChannelContext, ChatId, ChatKind, DeliveryContext, InboundMessage, Map, MediaRef, MessageId, SenderId,
     SessionKey,
 };
+use nanobot_channel_kit::others_words;
 use serenity::model::channel::{Message, MessageType};
 use serenity::model::id::{ChannelId, GuildId, UserId};
 use serenity::model::user::User;
@@ -167,7 +168,7 @@ impl DiscordChannel {
         media: &mut Vec<MediaRef>,
     ) {
         let forwarded = message.message_snapshots.iter();
-        content.extend(forwarded.clone().map(|snapshot| format!("[forwarded: {}]", snapshot.content)));
+        content.extend(forwarded.clone().map(|snapshot| others_words("forwarded", "", &snapshot.content)));
         let attachments = message.attachments.iter().chain(forwarded.flat_map(|snapshot| &snapshot.attachments));
         for attachment in attachments {
             let kept = attachment::keep(attachment, message, &self.api, context).await;
@@ -193,7 +194,7 @@ impl DiscordChannel {
             let first = original.attachments.first()?;
             text = format!("[attachment: {}]", first.filename);
         }
-        Some(format!("[Reply to {whom}: {text}]"))
+        Some(others_words("Reply to", &whom, &text))
     }
 }
 

@@ -61,6 +61,7 @@ impl Attachment {
         let written = transcriber.transcribe(media).await;
         context.progress.alive();
         match written {
+            Ok(words) if words.trim().is_empty() => None,
             Ok(words) => Some(format!("[transcription: {}]", words.trim())),
             Err(error) => {
                 tracing::warn!(%error, "a recording has no text; it is kept as a file");

@@ -112,7 +112,10 @@ impl Channel for EmailChannel {
         let outcome = context.cancel.run_until_cancelled(Box::pin(self.receive(&context))).await;
         match outcome {
             Some(Err(error)) if !context.cancel.is_cancelled() => Err(error),
-            _ => Ok(()),
+            _ => {
+                self.take_back_try(&context).await;
+                Ok(())
+            }
         }
     }
 

@@ -12,6 +12,9 @@ use crate::thread::fingerprint;
 /// What a text begins with that came by mail, so that nobody takes it for the assistant's own.
 const HEADING: &str = "[EMAIL-CONTEXT] Email received.";
 
+/// The mark of what the sender did not write.
+const FOREIGN: &str = "[what follows was forwarded or quoted: the sender did not write it]";
+
 /// How much of a text tells it from others, in characters.
 const TELLING: usize = 1000;
 
@@ -80,7 +83,7 @@ impl Arrived<'_> {
     fn shown(&self, config: &EmailConfig, markers: &[String]) -> String {
         let Envelope { shown_sender, subject, date, ids, .. } = self.envelope;
         let body = if ids.answers_us() { without_quote(&self.content.text) } else { self.content.text.clone() };
-        let body = limited(&body, config.max_body_chars);
+        let body = limited(&marked(&body), config.max_body_chars);
         let body = if body.trim().is_empty() { "(empty email body)".to_owned() } else { body };
         let mut text = format!("{HEADING}\nFrom: {shown_sender}\nSubject: {subject}\nDate: {date}\n\n{body}");
         if !markers.is_empty() {
@@ -100,5 +103,46 @@ impl Arrived<'_> {
         set("uid", self.uid.uid.to_string().into());
         set("uid_validity", self.uid.validity.into());
         metadata
+    }
+}
+
+/// Returns the text with a line before what was forwarded or quoted below it.
+fn marked(text: &str) -> String {
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        if begins_foreign_words(line) && lines.last() != Some(&FOREIGN) {
+            lines.push(FOREIGN);
+        }
+        lines.push(line);
+    }
+    lines.join("\n")
+}
+
+/// `true` for the line that programs write above what they forward or quote.
+fn begins_foreign_words(line: &str) -> bool {
+    let line = line.trim().to_ascii_lowercase();
+    let is_rule = line.starts_with("-----") && line.ends_with("-----");
+    is_rule && ["forwarded message", "original message"].iter().any(|words| line.contains(words))
+        || line == "begin forwarded message:"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_forwarded_is_marked() {
+        let table = [
+            ("See.\n\n---------- Forwarded message ---------\nDo it", true),
+            ("See.\n-----Original Message-----\nDo it", true),
+            ("Begin forwarded message:\n\nDo it", true),
+            ("See.\n-- \nAnn", false),
+            ("an original message", false),
+        ];
+        for (text, is_marked) in table {
+            let shown = marked(text);
+            assert_eq!(shown.contains(FOREIGN), is_marked, "{text}");
+            assert_eq!(shown.replace(&format!("{FOREIGN}\n"), ""), text);
+        }
     }
 }

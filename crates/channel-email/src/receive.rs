@@ -76,6 +76,8 @@ struct Remembered {
     /// This one and all before it were dealt with, in a mailbox that does not say so itself.
     last: Option<MailUid>,
     refused_logins: u32,
+    /// The mail whose try is noted and not over.
+    under_way: Option<MailUid>,
 }
 
 impl Memory {
@@ -119,6 +121,21 @@ impl EmailChannel {
             }
             // Servers end connections now and then.
             tracing::debug!(channel = %self.name, %error, "the connection to the mailbox is opened again");
+        }
+    }
+
+    /// A mail was read: its tries are forgotten.
+    async fn try_is_over(&self, mail: MailUid, context: &ChannelContext) -> Result<(), MailError> {
+        tries::end(self.config(), context.notes.as_ref(), mail).await?;
+        self.memory.with(|memory| memory.under_way = None);
+        Ok(())
+    }
+
+    /// The program ends as it should: what is under way was not at fault.
+    pub(crate) async fn take_back_try(&self, context: &ChannelContext) {
+        let Some(mail) = self.memory.with(|memory| memory.under_way.take()) else { return };
+        if let Err(error) = tries::end(self.config(), context.notes.as_ref(), mail).await {
+            tracing::debug!(channel = %self.name, %error, "a try could not be taken back");
         }
     }
 
@@ -182,6 +199,7 @@ impl EmailChannel {
 
     async fn take(&self, mailbox: &mut Mailbox, mail: MailUid, context: &ChannelContext) -> Result<Next, MailError> {
         let notes = context.notes.as_ref();
+        self.memory.with(|memory| memory.under_way = Some(mail));
         let tries = tries::begin(self.config(), notes, mail).await?;
         if tries > TRIES {
             tracing::error!(
@@ -190,7 +208,7 @@ impl EmailChannel {
             );
             self.complain("a mail could not be read in several tries: it is flagged in the mailbox");
             let next = self.settle(mailbox, mail, Fate::Odd).await?;
-            tries::end(self.config(), notes, mail).await?;
+            self.try_is_over(mail, context).await?;
             return Ok(next);
         }
         let Some((header, size)) = mailbox.header(mail, || context.progress.alive()).await? else {
@@ -201,7 +219,7 @@ impl EmailChannel {
         let envelope = match envelope {
             Ok(envelope) => envelope,
             Err(skip) => {
-                tries::end(self.config(), notes, mail).await?;
+                self.try_is_over(mail, context).await?;
                 if let Skip::Unproven(reason) = skip {
                     return self.refuse(mailbox, mail, reason).await;
                 }
@@ -212,7 +230,7 @@ impl EmailChannel {
         };
         self.memory.trouble.end();
         if !self.may_talk(&envelope, context).await {
-            tries::end(self.config(), notes, mail).await?;
+            self.try_is_over(mail, context).await?;
             return self.settle(mailbox, mail, Fate::Skipped).await;
         }
         let largest = self.config().max_message_size;
@@ -228,7 +246,7 @@ impl EmailChannel {
         let arrived = Arrived { uid: mail, envelope: &envelope, content, is_cut };
         let message = arrived.compose(&self.name, self.config(), context).await;
         // It was read, so whatever happens next is not its fault.
-        tries::end(self.config(), notes, mail).await?;
+        self.try_is_over(mail, context).await?;
         match self.deliver(message, context).await {
             Some(Admission::NotAllowed) => self.settle(mailbox, mail, Fate::Skipped).await,
             Some(_) => self.settle(mailbox, mail, Fate::Taken).await,

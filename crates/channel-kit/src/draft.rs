@@ -47,6 +47,12 @@ pub trait DraftPlace: Send + Sync + 'static {
     /// Why it could not be edited; it is tried again with the text that comes next.
     fn edit(&self, message: &Self::Message, text: &str) -> impl Future<Output = Result<(), ChannelError>> + Send;
 
+    /// Deletes the message.
+    ///
+    /// # Errors
+    /// Why it could not be deleted; it is tried again at the next start.
+    fn remove(&self, message: &Self::Message) -> impl Future<Output = Result<(), ChannelError>> + Send;
+
     /// What finds the message after a restart: where it is, and what it is called there. Given to
     /// whoever deletes it then ([`DraftBoard::recover`]). `None` where it cannot be deleted.
     fn trace(&self, _message: &Self::Message) -> Option<Value> {
@@ -93,6 +99,8 @@ enum Phase {
     Closed,
     /// Nothing more comes, and the message stays what it is.
     Left,
+    /// Nothing more comes, and the message is to be deleted.
+    Withdrawn,
     /// The message belongs to the reply now.
     Claimed,
 }
@@ -172,6 +180,20 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
         }
     }
 
+    /// Deletes what is shown of a draft, after what is under way: no reply will take it over. Deletes
+    /// nothing that is a reply or was left.
+    pub fn withdraw(&self, stream: &StreamId) {
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(entry) = entries.iter().find(|entry| entry.stream == *stream) else { return };
+        entry.text.send_if_modified(|text| {
+            let is_draft = matches!(text.phase, Phase::Growing | Phase::Closed);
+            if is_draft {
+                text.phase = Phase::Withdrawn;
+            }
+            is_draft
+        });
+    }
+
     /// Takes the message of a draft for the reply, after what is under way. Asked again it gives the
     /// same message, because a reply may have to be sent again. `None` also when it could not be made
     /// sure that the message is never deleted as what a kill left.
@@ -182,6 +204,9 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
                 self.insert(&mut entries, stream, Text { phase: Phase::Claimed, ..Text::default() });
                 return None;
             };
+            if entry.text.borrow().phase == Phase::Withdrawn {
+                return None;
+            }
             entry.text.send_modify(|text| text.phase = Phase::Claimed);
             entry.shown.clone()
         };
@@ -234,7 +259,7 @@ impl<M: Clone + Send + Sync> DraftSlot<M> {
                 let current = self.text.borrow_and_update();
                 (place.visible(&current.text), current.phase)
             };
-            if phase == Phase::Claimed {
+            if matches!(phase, Phase::Claimed | Phase::Withdrawn) {
                 break;
             }
             let mut pause = Duration::ZERO;
@@ -260,18 +285,31 @@ impl<M: Clone + Send + Sync> DraftSlot<M> {
             }
         }
         self.shown.send_modify(|shown| shown.is_over = true);
-        self.outlive().await;
+        self.outlive(&place).await;
     }
 
     /// Waits for what becomes of a message that grows no more. What nobody takes over is no draft any
     /// longer.
-    async fn outlive(mut self) {
-        let Some(trace) = self.shown.borrow().trace.clone() else { return };
+    async fn outlive<P: DraftPlace<Message = M>>(mut self, place: &P) {
+        let Shown { message, trace, .. } = self.shown.borrow().clone();
         let closed = self.text.borrow().phase == Phase::Closed;
-        let claimed = self.text.wait_for(|text| text.phase == Phase::Claimed);
         let limit = if closed { LONGEST_SILENCE } else { Duration::ZERO };
+        let settled = self.text.wait_for(|text| matches!(text.phase, Phase::Claimed | Phase::Withdrawn));
         // Whoever claims it forgets it; and a board that is gone leaves what it shows to the next one.
-        if tokio::time::timeout(limit, claimed).await.is_err() {
+        let is_withdrawn = match tokio::time::timeout(limit, settled).await {
+            Ok(Ok(text)) if text.phase == Phase::Withdrawn => true,
+            Ok(_) => return,
+            Err(_) => false,
+        };
+        if is_withdrawn && let Some(message) = &message {
+            let removed = tokio::time::timeout(CALL_TIME, place.remove(message)).await;
+            if let Err(error) = removed.unwrap_or_else(|_| Err(ChannelError::Ambiguous("no answer".to_owned()))) {
+                // Its note stays, so the next start deletes it.
+                tracing::debug!(%error, "a draft that is no reply could not be deleted");
+                return;
+            }
+        }
+        if let Some(trace) = trace {
             self.leftovers.forget(&trace).await;
         }
     }
@@ -341,6 +379,11 @@ mod tests {
             Ok(())
         }
 
+        async fn remove(&self, message: &u8) -> Result<(), ChannelError> {
+            self.note("remove", &message.to_string());
+            Ok(())
+        }
+
         fn trace(&self, message: &u8) -> Option<Value> {
             Some(Value::from(*message))
         }
@@ -405,6 +448,25 @@ mod tests {
             assert_eq!(paper.drafts(), noted, "{what}");
             assert_eq!(board.claim(&stream).await, Some(7), "{what}");
             assert_eq!(paper.drafts(), Value::Null, "{what}: what a reply may take is not to be deleted");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_draft_that_no_reply_completes_is_deleted() {
+        for is_closed in [false, true] {
+            let (paper, stream, chat) = (Arc::new(Paper::default()), StreamId::new("s"), Chat::default());
+            let (board, tasks) = noting(&paper).await;
+            tasks.spawn(board.append(&stream, "ab").unwrap().run(chat.clone(), Duration::from_secs(1)));
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            if is_closed {
+                board.close(&stream, false).await;
+                tokio::time::sleep(Duration::from_secs(2)).await;
+            }
+            board.withdraw(&stream);
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            assert_eq!(*chat.0.lock().unwrap(), ["begin ab", "remove 7"], "closed: {is_closed}");
+            assert_eq!(paper.drafts(), Value::Null);
+            assert_eq!(board.claim(&stream).await, None, "it is gone");
         }
     }
 

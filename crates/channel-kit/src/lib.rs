@@ -12,6 +12,7 @@
 //!   edited until the reply takes it over, and deleted when a kill left it.
 //! - [`LateNote`]: a note that changes with every message, and is written now and then.
 //! - [`http`]: the client for an API that holds a token, and what its failures mean to a send.
+//! - [`others_words`]: the mark of what the sender did not write.
 //! - [`growing_pause`]: how long to wait before the next try.
 //! - [`repeatable`]: the error of a call that does no harm when it is made twice.
 //!
@@ -24,6 +25,7 @@ mod error;
 pub mod http;
 mod late_note;
 mod leftover;
+mod others;
 mod pause;
 mod secret;
 mod section;
@@ -32,6 +34,7 @@ pub use background::Background;
 pub use draft::{DraftBoard, DraftPlace, DraftSlot};
 pub use error::repeatable;
 pub use late_note::LateNote;
+pub use others::others_words;
 pub use pause::growing_pause;
 pub use secret::Secret;
 pub use section::{read_section, wrong};

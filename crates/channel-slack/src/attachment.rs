@@ -94,6 +94,8 @@ impl Attachment {
         let mut marker = format!("[{}: {}]", self.kind, media.location);
         if let Some(transcriber) = context.transcriber.as_ref().filter(|_| self.kind == "audio") {
             match transcriber.transcribe(&media).await {
+                // An empty one says nothing, so the recording stays a file.
+                Ok(text) if text.trim().is_empty() => {}
                 Ok(text) => marker = format!("[transcription: {text}]"),
                 Err(error) => tracing::warn!(%error, "a recording could not be transcribed"),
             }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nanobot_channel::{
     Channel, ChannelContext, ChannelError, ChannelName, DeliveryGuarantee, Dialect, Drafts, Measure, OutboundKind,
-    OutboundMessage, OutboundPart, Probe, Sent, TextStyle, TurnEnds, async_trait,
+    OutboundMessage, OutboundPart, Probe, Sent, StreamId, TextStyle, TurnEnds, async_trait,
 };
 use nanobot_channel_kit::{Background, DraftBoard};
 use tokio::sync::watch;
@@ -176,6 +176,11 @@ impl Drafts for SlackChannel {
         if let OutboundKind::StreamEnd { stream, resuming } = &end.kind {
             self.drafts.close(stream, *resuming).await;
         }
+        Ok(())
+    }
+
+    async fn withdraw(&self, stream: &StreamId, _message: &OutboundMessage) -> Result<(), ChannelError> {
+        self.drafts.withdraw(stream);
         Ok(())
     }
 }

@@ -37,6 +37,10 @@ impl DraftPlace for Draft {
         Ok(update(&self.api, &self.place, message, content(text)).await?)
     }
 
+    async fn remove(&self, message: &String) -> Result<(), ChannelError> {
+        Ok(delete(&self.api, &self.place, message).await?)
+    }
+
     fn trace(&self, message: &String) -> Option<Value> {
         Some(json!((&self.place.chat, message)))
     }

@@ -9,17 +9,21 @@ use nanobot_channel::{
     Arrival, ChannelContext, ChatId, ChatKind, CommandInfo, DeliveryContext, InboundMessage, Map, MessageId, SenderId,
     SessionKey, Value,
 };
+use nanobot_channel_kit::others_words;
 use serde_json::json;
 
 use crate::SlackConfig;
 use crate::attachment::Attachment;
 use crate::channel::SlackChannel;
 use crate::place::Place;
-use crate::text::{mentions, readable, without_mention};
+use crate::text::{head, mentions, readable, without_mention};
 use crate::wire::{Event, Interaction, SlashCommand};
 
 /// What a press of one of our buttons begins its id with.
 pub(crate) const BUTTON: &str = "choice-";
+/// How many shared messages of one message are shown, and how much of each, in characters.
+const SHARED: usize = 10;
+const SHARED_LIMIT: usize = 4000;
 /// Subtypes of messages that people write.
 const WRITTEN: &[&str] = &["file_share", "me_message", "thread_broadcast"];
 
@@ -47,6 +51,8 @@ pub(crate) struct Candidate {
     pub(crate) thread: Option<String>,
     text: String,
     files: Vec<Attachment>,
+    /// What its sender did not write.
+    shared: Vec<String>,
     metadata: Map,
     /// The message whose button was pressed, with the label.
     pub(crate) pressed: Option<(Value, String)>,
@@ -80,6 +86,7 @@ impl Candidate {
         let begins_thread = kind == ChatKind::Group && config.reply_in_thread;
         let thread = said_in.clone().or_else(|| begins_thread.then(|| ts.clone()));
         let files = event.files.iter().flatten().map(Attachment::of).collect();
+        let shared = event.attachments.iter().flatten().take(SHARED).filter_map(shared).collect();
         let event = json!({
             "type": event.kind, "user": user, "channel": chat, "ts": ts, "thread_ts": said_in, "text": raw,
         });
@@ -94,6 +101,7 @@ impl Candidate {
             thread,
             text: readable(&without_mention(raw, &me.user)),
             files,
+            shared,
             pressed: None,
         })
     }
@@ -142,6 +150,7 @@ impl Candidate {
             thread,
             text: label.clone(),
             files: Vec::new(),
+            shared: Vec::new(),
             pressed: Some((message, label)),
         })
     }
@@ -167,6 +176,7 @@ impl Candidate {
             thread: None,
             text: command_text(&command, text.as_deref().unwrap_or_default(), commands),
             files: Vec::new(),
+            shared: Vec::new(),
             pressed: None,
         })
     }
@@ -183,6 +193,7 @@ impl SlackChannel {
         let mut content = Vec::new();
         content.extend(self.thread_context(me, candidate).await);
         content.push(candidate.text.clone());
+        content.extend(candidate.shared.iter().cloned());
         let mut media = Vec::new();
         for file in &candidate.files {
             let kept = file.keep(&self.api, context).await;
@@ -207,6 +218,16 @@ impl SlackChannel {
         };
         inbound
     }
+}
+
+/// Returns a message that was shared, or the preview of a link, marked as nobody's own word here.
+fn shared(attachment: &Value) -> Option<String> {
+    let given = |key: &str| attachment.get(key).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
+    let is = |key: &str| attachment.get(key).and_then(Value::as_bool).unwrap_or(false);
+    let kind = if is("is_share") || is("is_msg_unfurl") { "shared message of" } else { "preview of" };
+    let name = given("author_name").or(given("author_id")).or(given("title")).or(given("service_name"));
+    let text = given("text").or(given("fallback"))?;
+    Some(others_words(kind, name.unwrap_or("unknown"), &readable(head(text, SHARED_LIMIT))))
 }
 
 /// The last `ts` before this one.

@@ -40,6 +40,8 @@ pub(crate) struct Event {
     /// Who began the thread.
     pub(crate) parent_user_id: Option<String>,
     pub(crate) files: Option<Vec<Value>>,
+    /// Messages that were shared with this one, and previews of links.
+    pub(crate) attachments: Option<Vec<Value>>,
 }
 
 /// A file of a message.

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use nanobot_channel::{
     Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryContext, DeliveryGuarantee, Dialect, Drafts,
-    Measure, MessageId, OutboundKind, OutboundMessage, OutboundPart, Probe, Sent, TextStyle, TurnEnds, Typing,
-    async_trait,
+    Measure, MessageId, OutboundKind, OutboundMessage, OutboundPart, Probe, Sent, StreamId, TextStyle, TurnEnds,
+    Typing, async_trait,
 };
 use nanobot_channel_kit::{Background, DraftBoard};
 use serde::de::IgnoredAny;
@@ -179,6 +179,11 @@ impl Drafts for TelegramChannel {
         if let OutboundKind::StreamEnd { stream, resuming } = &end.kind {
             self.drafts.close(stream, *resuming).await;
         }
+        Ok(())
+    }
+
+    async fn withdraw(&self, stream: &StreamId, _message: &OutboundMessage) -> Result<(), ChannelError> {
+        self.drafts.withdraw(stream);
         Ok(())
     }
 }

@@ -52,6 +52,12 @@ impl DraftPlace for Draft {
         Ok(())
     }
 
+    async fn remove(&self, message: &MessageId) -> Result<(), ChannelError> {
+        let delete = DeleteMessage::new(ChatId(self.place.chat()), *message);
+        self.api.call::<_, IgnoredAny>(&delete).await?;
+        Ok(())
+    }
+
     fn trace(&self, message: &MessageId) -> Option<Value> {
         Some(json!([self.place.chat(), message.0]))
     }

@@ -4,7 +4,8 @@ use nanobot_channel::{
     Arrival, ChannelContext, ChatId, ChatKind, DeliveryContext, InboundMessage, Map, MediaRef, MessageId, SenderId,
     SessionKey,
 };
-use teloxide::types::{ChatKind as TelegramChatKind, Message, MessageKind, PublicChatKind, User};
+use nanobot_channel_kit::others_words;
+use teloxide::types::{ChatKind as TelegramChatKind, Message, MessageKind, MessageOrigin, PublicChatKind, User};
 
 use crate::address::{BotIdentity, Command, utf16_head};
 use crate::attachment::Attachment;
@@ -38,7 +39,12 @@ impl TelegramChannel {
         let mut is_command = false;
         let mut text = Vec::new();
         for message in messages {
-            let Some(written) = message.text().or(message.caption()) else { continue };
+            let written = message.text().or(message.caption());
+            if let Some((kind, name)) = not_own_words(message) {
+                text.push(others_words(kind, &name, written.unwrap_or_default()));
+                continue;
+            }
+            let Some(written) = written else { continue };
             text.push(match bot.command(written) {
                 Command::Foreign => return None,
                 Command::No(text) => text,
@@ -74,6 +80,8 @@ impl TelegramChannel {
         let mut markers = Vec::new();
         if let Some(original) = quoted(first) {
             content.extend(self.reply_context(bot, first, original, &mut media, context).await);
+        } else if let Some(quote) = first.quote() {
+            content.push(others_words("Reply to a message of another chat", "", utf16_head(&quote.text, QUOTE_LIMIT)));
         }
         for message in candidate.messages {
             if let Some(attachment) = Attachment::of(message) {
@@ -142,13 +150,35 @@ impl TelegramChannel {
             None => marker?,
         };
         let whom = match original.from.as_ref() {
-            _ if bot.is_author_of(original) => " bot".to_owned(),
-            Some(User { username: Some(username), .. }) => format!(" @{username}"),
-            Some(user) => format!(" {}", user.first_name),
+            _ if bot.is_author_of(original) => "bot".to_owned(),
+            Some(User { username: Some(username), .. }) => format!("@{username}"),
+            Some(user) => user.first_name.clone(),
             None => String::new(),
         };
-        Some(format!("[Reply to{whom}: {what}]"))
+        if text.is_none() {
+            // The marker of a file is our own.
+            let head = others_words("Reply to", &whom, "");
+            return Some(format!("{}: {what}]", head.trim_end_matches(']')));
+        }
+        Some(others_words("Reply to", &whom, &what))
     }
+}
+
+/// Returns how a message came to have words that its sender did not write, and whose they are.
+fn not_own_words(message: &Message) -> Option<(&'static str, String)> {
+    if let Some(bot) = &message.via_bot {
+        return Some(("sent through the bot", bot.username.clone().unwrap_or_default()));
+    }
+    // What a channel posts stays its own word in its discussion group.
+    let origin = message.forward_origin().filter(|_| !message.is_automatic_forward())?;
+    let name = match origin {
+        MessageOrigin::User { sender_user, .. } => sender_user.full_name(),
+        MessageOrigin::HiddenUser { sender_user_name, .. } => sender_user_name.clone(),
+        MessageOrigin::Chat { sender_chat: chat, .. } | MessageOrigin::Channel { chat, .. } => {
+            chat.title().unwrap_or_default().to_owned()
+        }
+    };
+    Some(("forwarded from", name))
 }
 
 /// Who else hears a message.

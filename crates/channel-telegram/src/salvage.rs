@@ -5,6 +5,7 @@
 //! without whatever is not needed to answer it.
 
 use nanobot_channel::{Map, Value, json};
+use serde_json::json;
 use teloxide::types::{MessageKind, Update, UpdateKind};
 
 /// What says who wrote something where, and what.
@@ -94,6 +95,12 @@ fn pared(message: &Map, keeps: &dyn Fn(&str) -> bool) -> Map {
         (key.clone(), value)
     });
     let mut kept: Map = kept.collect();
+    // What is known of a forwarded message at the least is that somebody else wrote it.
+    let is_mark = |key: &str| key == "via_bot" || key.starts_with("forward_");
+    if message.keys().any(|key| is_mark(key)) && !kept.keys().any(|key| is_mark(key)) {
+        let origin = json!({"type": "hidden_user", "date": 0, "sender_user_name": "somebody"});
+        kept.insert("forward_origin".to_owned(), origin);
+    }
     // What stood below a file stands alone when there is none.
     if !keeps("document")
         && let Some(caption) = kept.remove("caption")
@@ -137,6 +144,8 @@ mod tests {
             let Some(Update { kind: UpdateKind::Message(message), .. }) = read(&raw) else { panic!("{raw}") };
             assert_eq!(message.text().or(message.caption()), Some("see"), "{raw}");
             assert_eq!(message.document().is_some(), has_file, "{raw}");
+            let is_forwarded = content.get("forward_origin").is_some();
+            assert_eq!(message.forward_origin().is_some(), is_forwarded, "nobody else's words become their own: {raw}");
         }
         let odd = read("{\"update_id\": 3, \"message\": {\"odd\": true}}");
         assert!(odd.is_none_or(|update| !says_something(&update)));

@@ -8,8 +8,8 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use nanobot_channel::{
     Channel, ChannelContext, ChannelError, ChannelFactory, ChannelName, Credential, DeliveryGuarantee, Dialect, Drafts,
-    Measure, OutboundKind, OutboundMessage, OutboundPart, Probe, RawConfig, Sent, TaskTracker, TextStyle, TurnEnds,
-    Value, async_trait,
+    Measure, OutboundKind, OutboundMessage, OutboundPart, Probe, RawConfig, Sent, StreamId, TaskTracker, TextStyle,
+    TurnEnds, Value, async_trait,
 };
 use nanobot_listen::{Listener, Penalties, SeatLimits};
 use tokio::net::{TcpListener, TcpStream};
@@ -209,6 +209,13 @@ impl Drafts for WebSocketChannel {
             let resuming = *resuming;
             self.offer(end, &ServerEvent::StreamEnd { chat_id: &end.chat_id, stream_id: stream, resuming });
         }
+        Ok(())
+    }
+
+    /// Tells clients that no reply completes the stream.
+    async fn withdraw(&self, stream: &StreamId, message: &OutboundMessage) -> Result<(), ChannelError> {
+        let chat_id = &message.chat_id;
+        self.offer(message, &ServerEvent::StreamEnd { chat_id, stream_id: stream, resuming: true });
         Ok(())
     }
 }

@@ -184,6 +184,7 @@ impl<'a> MessageEvent<'a> {
                 OutboundKind::Final
                 | OutboundKind::Delta { .. }
                 | OutboundKind::StreamEnd { .. }
+                | OutboundKind::Withdrawn { .. }
                 | OutboundKind::TurnEnd { .. } => "final",
             },
             text: &part.text,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use nanobot_types::{ChatId, DeliveryContext, MessageId, OutboundMessage};
+use nanobot_types::{ChatId, DeliveryContext, MessageId, OutboundMessage, StreamId};
 
 use crate::ChannelError;
 
@@ -149,6 +149,13 @@ pub trait Drafts: Send + Sync {
     /// # Errors
     /// Why the last of it could not be shown.
     async fn close(&self, end: &OutboundMessage) -> Result<(), ChannelError>;
+
+    /// No reply will complete the stream: takes away what is shown of it. `message` names the chat.
+    /// The stream may have been [closed](Self::close).
+    ///
+    /// # Errors
+    /// Why it could not be taken away.
+    async fn withdraw(&self, stream: &StreamId, message: &OutboundMessage) -> Result<(), ChannelError>;
 }
 
 /// Tells programs at the other end that a turn is over, also when it said nothing.

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use nanobot_channel::{ChannelName, MediaError, MediaRef, MediaStore, async_trait};
 use sha1::{Digest as _, Sha1};
 
+use crate::notes::sync;
+
 /// The endings of the types whose files mostly come without a name.
 const ENDINGS: [(&str, &str); 9] = [
     ("image/jpeg", "jpg"),
@@ -74,15 +76,19 @@ impl MediaStore for FileMediaStore {
     }
 }
 
-/// Writes a file so that it is there whole or not at all.
+/// Writes a file so that it is there whole or not at all; its name is on disk when this returns.
 fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
+    let is_new = !folder.exists();
     std::fs::create_dir_all(folder)?;
+    if is_new && let Some(parent) = folder.parent() {
+        sync(parent)?;
+    }
     let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
-    Ok(())
+    sync(folder)
 }
 
 /// At most `most` harmless characters of `text`; never empty.

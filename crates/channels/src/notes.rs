@@ -79,13 +79,13 @@ impl Notes for FileNotes {
 
 /// Makes the names in a folder durable.
 #[cfg(unix)]
-fn sync(folder: &Path) -> io::Result<()> {
+pub(crate) fn sync(folder: &Path) -> io::Result<()> {
     std::fs::File::open(folder)?.sync_all()
 }
 
 /// Folders cannot be opened here; their file system keeps the order of names by itself.
 #[cfg(not(unix))]
-fn sync(_folder: &Path) -> io::Result<()> {
+pub(crate) fn sync(_folder: &Path) -> io::Result<()> {
     Ok(())
 }
 

@@ -146,10 +146,13 @@ impl OutboundWorker {
     async fn show(&self, message: &OutboundMessage) {
         let wanted = {
             let settings = self.settings.borrow();
+            let drafts = self.channel.drafts().is_some();
             match message.kind {
+                // A draft has shown it, and stays.
+                OutboundKind::Progress if drafts && message.completes.is_some() => false,
                 OutboundKind::Progress => settings.delivery.send_progress,
                 OutboundKind::ToolHint => settings.delivery.send_tool_hints,
-                OutboundKind::Delta { .. } | OutboundKind::StreamEnd { .. } => self.channel.drafts().is_some(),
+                OutboundKind::Delta { .. } | OutboundKind::StreamEnd { .. } | OutboundKind::Withdrawn { .. } => drafts,
                 OutboundKind::TurnEnd { .. } => {
                     self.working.end(message);
                     self.channel.turn_ends().is_some()
@@ -157,6 +160,9 @@ impl OutboundWorker {
                 OutboundKind::Final | OutboundKind::Notice => false,
             }
         };
+        // Text beside calls of tools turns out to be a thought when it ends.
+        let is_unwanted_thought = matches!(message.kind, OutboundKind::StreamEnd { resuming: true, .. })
+            && !self.settings.borrow().delivery.send_progress;
         self.working.saw(message, wanted);
         if !wanted {
             return;
@@ -164,7 +170,11 @@ impl OutboundWorker {
         let showing = async {
             match (&message.kind, self.channel.drafts(), self.channel.turn_ends()) {
                 (OutboundKind::Delta { .. }, Some(drafts), _) => drafts.append(message).await,
+                (OutboundKind::StreamEnd { stream, .. }, Some(drafts), _) if is_unwanted_thought => {
+                    drafts.withdraw(stream, message).await
+                }
                 (OutboundKind::StreamEnd { .. }, Some(drafts), _) => drafts.close(message).await,
+                (OutboundKind::Withdrawn { stream }, Some(drafts), _) => drafts.withdraw(stream, message).await,
                 (OutboundKind::TurnEnd { .. }, _, Some(ends)) => ends.ended(message).await,
                 _ => {
                     for part in self.parts(&Arc::new(self.stickers.resolve(message).await)) {

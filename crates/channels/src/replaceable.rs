@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use nanobot_channel::{
     Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryContext, DeliveryGuarantee, Drafts,
-    OutboundMessage, OutboundPart, Probe, Sent, TextStyle, TurnEnds, Typing, async_trait,
+    OutboundMessage, OutboundPart, Probe, Sent, StreamId, TextStyle, TurnEnds, Typing, async_trait,
 };
 
 use crate::managed::Remake;
@@ -99,6 +99,10 @@ impl Drafts for Replaceable {
 
     async fn close(&self, end: &OutboundMessage) -> Result<(), ChannelError> {
         self.current().drafts().ok_or_else(lost)?.close(end).await
+    }
+
+    async fn withdraw(&self, stream: &StreamId, message: &OutboundMessage) -> Result<(), ChannelError> {
+        self.current().drafts().ok_or_else(lost)?.withdraw(stream, message).await
     }
 }
 

@@ -355,6 +355,49 @@ async fn what_is_shown_on_the_way_follows_the_settings() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn send_progress_decides_about_thoughts_also_where_they_are_streamed() {
+    let stream = || "s".into();
+    let withdrawn = OutboundKind::Withdrawn { stream: stream() };
+    let ended = OutboundKind::StreamEnd { stream: stream(), resuming: true };
+    for (send_progress, has_drafts, end, texts) in [
+        (true, true, Some(&ended), vec!["done"]),
+        (false, true, Some(&withdrawn), vec!["done"]),
+        (true, false, None, vec!["let me see", "done"]),
+        (false, false, None, vec!["done"]),
+    ] {
+        let channel = RecordingChannel::new("chat");
+        let fixture = start(vec![if has_drafts { channel } else { channel.without_abilities() }]);
+        fixture.settings.send_modify(|settings| settings.delivery.send_progress = send_progress);
+        let offer = |kind, content: &str, completes| {
+            fixture.bus.offer(OutboundMessage { completes, ..outbound("chat", "1", 0, content, kind) });
+        };
+        let channel = &fixture.channels[0];
+        fixture.publish(outbound("chat", "1", 1, "begin", OutboundKind::Notice)).await;
+        channel.wait_for_parts(1).await.unwrap();
+        offer(OutboundKind::Delta { stream: stream() }, "let me see", None);
+        offer(ended.clone(), "", None);
+        offer(OutboundKind::Progress, "let me see", Some(stream()));
+        fixture.publish(reply("1", 2, "done")).await;
+        channel.wait_for_parts(texts.len() + 1).await.unwrap();
+        assert_eq!(channel.texts()[1..], texts);
+        assert_eq!(channel.draft_events().last().map(|draft| &draft.kind), end, "{send_progress}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_draft_that_is_no_reply_is_withdrawn() {
+    let fixture = start(vec![RecordingChannel::new("chat")]);
+    let channel = &fixture.channels[0];
+    let withdrawn = OutboundKind::Withdrawn { stream: "s".into() };
+    fixture.publish(outbound("chat", "1", 1, "begin", OutboundKind::Notice)).await;
+    channel.wait_for_parts(1).await.unwrap();
+    fixture.bus.offer(outbound("chat", "1", 0, "", withdrawn.clone()));
+    fixture.bus.offer(outbound("chat", "1", 0, "after it", OutboundKind::Progress));
+    channel.wait_for_parts(2).await.unwrap();
+    assert_eq!(channel.draft_events().into_iter().map(|draft| draft.kind).collect::<Vec<_>>(), [withdrawn]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn strangers_are_kept_out_and_a_change_of_the_list_works_at_once() {
     let fixture = start(vec![RecordingChannel::new("chat").without_abilities()]);
     let allow = |list| fixture.settings.send_modify(|settings| settings.access.allow_from = list);

@@ -200,6 +200,8 @@ impl From<OutboundMessage> for TerminalEvent {
         match message.kind {
             OutboundKind::Delta { .. } => Self::Delta(text),
             OutboundKind::StreamEnd { resuming, .. } => Self::StreamEnd { resuming },
+            // What was printed stays printed.
+            OutboundKind::Withdrawn { .. } => Self::StreamEnd { resuming: true },
             OutboundKind::Progress => Self::Progress(text),
             OutboundKind::ToolHint => Self::ToolHint(text),
             OutboundKind::TurnEnd { unfinished } => Self::TurnEnd { turn: message.key.turn, unfinished },

@@ -14,6 +14,10 @@ use crate::{ExtractError, MailFile, MailHeader, MailText, Mailbox};
 const OPAQUE: &str = "unknown";
 /// Addresses that are passed on: one is answered, and two are too many.
 const ADDRESSES: usize = 2;
+/// The beginning of a quotation in HTML.
+const QUOTE_TAG: &str = "<blockquote";
+/// Quotations that are marked; more are more than a person would read.
+const MARKED_QUOTES: usize = 100;
 /// Ids that are passed on from the end of a list, besides its first one.
 const IDS: usize = 100;
 
@@ -116,7 +120,26 @@ fn written(message: &Message<'_>) -> String {
         return plain;
     }
     let html = (0..message.html_body_count()).filter_map(|index| message.body_html(index));
-    html.map(|html| html_to_text(&html)).collect::<Vec<_>>().join("\n")
+    html.map(|html| html_to_text(&with_quotes_marked(&html))).collect::<Vec<_>>().join("\n")
+}
+
+/// Marks the quotations of an HTML text in words, because plain text shows none of them.
+fn with_quotes_marked(html: &str) -> String {
+    let mut marked = String::with_capacity(html.len());
+    let mut rest = html;
+    for _ in 0..MARKED_QUOTES {
+        let is_tag =
+            |at: &usize| rest.get(*at..at + QUOTE_TAG.len()).is_some_and(|tag| tag.eq_ignore_ascii_case(QUOTE_TAG));
+        let start = rest.match_indices('<').map(|(at, _)| at).find(is_tag);
+        let Some((before, tag)) = start.and_then(|at| rest.split_at_checked(at)) else { break };
+        let (tag, after) = tag.split_at_checked(QUOTE_TAG.len()).unwrap_or((tag, ""));
+        marked.push_str(before);
+        marked.push_str("<p>[quoted:]</p>");
+        marked.push_str(tag);
+        rest = after;
+    }
+    marked.push_str(rest);
+    marked
 }
 
 /// `true` if a part claims to be ASCII, as some programs do for any text.
@@ -161,7 +184,8 @@ mod tests {
 
     #[test]
     fn texts_are_read_in_many_forms() {
-        let table: [(&[u8], &str); 18] = [
+        let table: [(&[u8], &str); 19] = [
+            (b"Content-Type: text/html\r\n\r\n<BLOCKQUOTE type=cite>/new</BLOCKQUOTE><p>Yes</p>", "[quoted:]\n/new\nYes"),
             (b"Subject: x\r\n\r\none\r\n\r\n\r\n\r\ntwo \x07\r\n", "one\n\ntwo"),
             (b"Content-Type: text/plain; charset=iso-8859-1\r\n\r\nGr\xfc\xdfe", "Grüße"),
             (b"Content-Type: text/plain; charset=gb2312\r\n\r\n\xc4\xe3\xba\xc3", "你好"),

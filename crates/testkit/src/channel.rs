@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use nanobot_channel::{
     Admission, Arrival, Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryContext, DeliveryGuarantee,
-    Dialect, Drafts, InboundMessage, Measure, OutboundKey, OutboundKind, OutboundMessage, OutboundPart, Sent,
+    Dialect, Drafts, InboundMessage, Measure, OutboundKey, OutboundKind, OutboundMessage, OutboundPart, Sent, StreamId,
     TextStyle, Typing, async_trait,
 };
 
@@ -252,6 +252,13 @@ impl Drafts for RecordingChannel {
 
     async fn close(&self, end: &OutboundMessage) -> Result<(), ChannelError> {
         self.record.change(|record| record.drafts.push(end.clone()));
+        Ok(())
+    }
+
+    async fn withdraw(&self, stream: &StreamId, message: &OutboundMessage) -> Result<(), ChannelError> {
+        let kind = OutboundKind::Withdrawn { stream: stream.clone() };
+        let withdrawn = OutboundMessage { kind, ..message.clone() };
+        self.record.change(|record| record.drafts.push(withdrawn));
         Ok(())
     }
 }

@@ -184,6 +184,12 @@ pub enum OutboundKind {
         /// The turn goes on: tools run now and another stream follows.
         resuming: bool,
     },
+    /// A run of streamed text is no reply and will be completed by none: what was shown of it is to go.
+    /// Lossy.
+    Withdrawn {
+        /// The run.
+        stream: StreamId,
+    },
     /// The turn is over, whether or not it said anything; its key names it. Nothing to show.
     /// Lossy, and behind everything the turn said.
     TurnEnd {
@@ -232,7 +238,7 @@ pub struct OutboundMessage {
     pub delivery: DeliveryContext,
     /// What it is to the reader.
     pub kind: OutboundKind,
-    /// The stream this message completes, so that a live draft becomes it instead of standing
+    /// The stream this message completes, or repeats when it is a thought, so that a live draft becomes it instead of standing
     /// beside it.
     #[serde(default)]
     pub completes: Option<StreamId>,

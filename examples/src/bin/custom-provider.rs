@@ -51,7 +51,7 @@ fn show(signal: Signal) {
     match signal {
         Signal::Delta { text, .. } => println!("delta: {text}"),
         Signal::Notice(notice) => println!("notice: {notice}"),
-        Signal::StreamEnd { .. } | Signal::Thought(_) | Signal::ToolHint(_) => {}
+        Signal::StreamEnd { .. } | Signal::Thought { .. } | Signal::ToolHint(_) => {}
     }
 }
 

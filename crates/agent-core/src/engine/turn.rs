@@ -198,7 +198,7 @@ impl<'a> Turn<'a> {
                 let text = "The model's vendor withheld the answer (content filter). Rephrase the request.";
                 Ok(Some(self.end(TurnResult::Failed, Some(text.to_owned()))))
             }
-            _ if !response.tool_calls.is_empty() => self.run_answer(response, streamed).await,
+            _ if !response.tool_calls.is_empty() => self.run_answer(response, streamed.then_some(stream)).await,
             _ => Ok(Some(self.finish(&response, streamed.then_some(stream)))),
         }
     }
@@ -312,13 +312,17 @@ impl<'a> Turn<'a> {
     }
 
     /// Records an answer that calls tools, then runs them.
-    async fn run_answer(&mut self, response: LlmResponse, streamed: bool) -> Result<Option<TurnOutcome>, SessionError> {
+    async fn run_answer(
+        &mut self,
+        response: LlmResponse,
+        streamed: Option<StreamId>,
+    ) -> Result<Option<TurnOutcome>, SessionError> {
         let message = response.to_message();
         let first = self.calls + 1;
         self.record(vec![MessageEntry::new(ChatMessage::Assistant(message))]).await?;
         self.calls += u32::try_from(response.tool_calls.len()).unwrap_or(u32::MAX);
-        if !streamed && let Some(thought) = self.seen(&response) {
-            self.io.observer.signal(Signal::Thought(thought));
+        if let Some(text) = self.seen(&response) {
+            self.io.observer.signal(Signal::Thought { text, stream: streamed });
         }
         self.io.observer.signal(Signal::ToolHint(tool_hint(&response.tool_calls, &self.engine.secrets)));
         let placed: Vec<(u32, ToolCall)> = (first..).zip(response.tool_calls).collect();

@@ -64,10 +64,14 @@ async fn tools_run_and_their_steps_are_recorded_in_order() {
             Signal::Delta { text, .. } => text.clone(),
             Signal::StreamEnd { resuming, .. } => format!("[end resuming={resuming}]"),
             Signal::ToolHint(hint) => format!("[hint {hint}]"),
-            Signal::Thought(_) | Signal::Notice(_) => "[unexpected]".to_owned(),
+            Signal::Thought { text, stream } => format!("[thought {text:?}, streamed: {}]", stream.is_some()),
+            Signal::Notice(_) => "[unexpected]".to_owned(),
         })
         .collect();
-    assert_eq!(text, "Let me see.[end resuming=true][hint look(\"sky\")]It is blue.[end resuming=false]");
+    assert_eq!(
+        text,
+        "Let me see.[end resuming=true][thought \"Let me see.\", streamed: true][hint look(\"sky\")]It is blue.[end resuming=false]"
+    );
 }
 
 #[tokio::test]

@@ -90,6 +90,11 @@ impl ChannelHarness for Harness {
         Ok(())
     }
 
+    async fn pass_on(&mut self, text: &str) -> anyhow::Result<()> {
+        self.last = Some(self.fake.push(Incoming::direct(&ann(), "").forwarding(text)));
+        Ok(())
+    }
+
     async fn say_reversed(&mut self, earlier: &str, later: &str) -> anyhow::Result<()> {
         let last = self.last()?.message_id;
         for (id, text) in [(last + 9001, later), (last + 9000, earlier)] {

@@ -152,6 +152,10 @@ async fn what_is_said_is_written_down() {
     let message = running.assistant.message(1).await.unwrap();
     assert_eq!(message.content, "[transcription: what Ann said]");
     assert_eq!(running.assistant.seen().recordings[0].location, "/media/voice.ogg");
+    running.assistant.will_hear(" \n");
+    running.fake.push(Incoming::direct(&ann(), "").with_file("silence.ogg", "audio/ogg", "OGG").as_voice_message());
+    let silence = running.assistant.message(2).await.unwrap();
+    assert_eq!(silence.content, "[attachment: /media/silence.ogg]", "without words it stays a file");
     running.stop().await;
 }
 

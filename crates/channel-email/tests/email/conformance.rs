@@ -89,6 +89,12 @@ impl ChannelHarness for Harness {
         Ok(())
     }
 
+    async fn pass_on(&mut self, text: &str) -> anyhow::Result<()> {
+        let text = format!("---------- Forwarded message ---------\r\nFrom: {MALLORY}\r\n\r\n{text}");
+        self.push(note(ANN, "passed-on@friend.test", &text));
+        Ok(())
+    }
+
     fn is_acknowledged(&self) -> bool {
         self.fake.has_flag(self.last.0, r"\Seen")
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nanobot_channel::{Admission, ChannelError, SendRecovery};
+use nanobot_channel::{Admission, ChannelError, Notes as _, SendRecovery};
 use nanobot_testkit::MailFake;
 use nanobot_testkit::mail::MailFault;
 use serde_json::json;
@@ -59,8 +59,12 @@ async fn a_mail_that_ends_the_program_each_time_is_passed_over_in_the_end() {
         let running = Running::of(channel(&fake, &json!({})), Arc::clone(&assistant));
         fake.wait_for_command("UID FETCH", start).await.unwrap();
         assert!(assistant.notes().all().contains_key("tries"), "it is noted before anything of it is here");
+        let killed = assistant.notes().all()["tries"].clone();
         running.stop().await;
         assert!(!fake.has_flag(bad, r"\Seen"), "start {start}");
+        assert_ne!(assistant.notes().all()["tries"], killed, "a stop is not the fault of a mail");
+        // A kill leaves the note as it was.
+        assistant.notes().write("tries", &killed).await.unwrap();
     }
     fake.push(note(ANN, "2@friend.test", "after it"));
     let running = Running::of(channel(&fake, &json!({})), Arc::clone(&assistant));

@@ -130,6 +130,18 @@ async fn files_are_kept_as_the_configuration_says() {
 }
 
 #[tokio::test]
+async fn a_recording_without_words_stays_a_file() {
+    let fake = MailFake::start().await.unwrap();
+    let running = Running::at(&fake, &json!({"allowedAttachmentTypes": ["*"]}));
+    running.assistant.will_hear(" ");
+    let file = "Content-Type: audio/ogg\r\nContent-Disposition: attachment; filename=\"note.ogg\"\r\n\r\nOggS\r\n";
+    fake.push(mail(ANN, "1@friend.test", &format!("Subject: x\r\n{file}")));
+    let content = running.assistant.message(1).await.unwrap().content;
+    assert!(content.contains("/media/note.ogg (note.ogg)]") && !content.contains("transcription"), "{content}");
+    running.stop().await;
+}
+
+#[tokio::test]
 async fn what_is_not_for_the_assistant_is_marked_and_nothing_else() {
     let fake = MailFake::start().await.unwrap();
     let forged = "Authentication-Results: mx.bot.test; dkim=none; spf=fail\r\n";

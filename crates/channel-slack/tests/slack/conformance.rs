@@ -78,6 +78,13 @@ impl ChannelHarness for Harness {
         Ok(())
     }
 
+    async fn pass_on(&mut self, text: &str) -> anyhow::Result<()> {
+        let mut event = message("1900000003.000003", "");
+        event["attachments"] = json!([{"is_share": true, "author_name": "Mallory", "text": text}]);
+        self.last = Some(self.fake.push_event(&event));
+        Ok(())
+    }
+
     async fn say_reversed(&mut self, earlier: &str, later: &str) -> anyhow::Result<()> {
         for (ts, text) in [("1900000002.000002", later), ("1900000001.000001", earlier)] {
             self.last = Some(self.fake.push_event(&message(ts, text)));

@@ -157,6 +157,17 @@ async fn a_pressed_button_is_a_message_and_can_be_pressed_once() {
 }
 
 #[tokio::test]
+async fn a_recording_without_words_stays_a_file() {
+    let running = Running::start(json!({})).await;
+    running.assistant.will_hear(" ");
+    running.fake.push(Incoming::direct(&ann(), "hear").with_file("talk.m4a", "audio/mp4", "M4A"));
+    let message = running.assistant.message(1).await.unwrap();
+    assert!(message.content.contains("/media/talk.m4a]"), "{}", message.content);
+    assert!(!message.content.contains("transcription"), "{}", message.content);
+    running.stop().await;
+}
+
+#[tokio::test]
 async fn files_are_fetched_from_slack_alone() {
     let running = Running::start(json!({})).await;
     running.assistant.will_hear("words of Ann");

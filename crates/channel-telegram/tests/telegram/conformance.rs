@@ -86,6 +86,16 @@ impl ChannelHarness for Harness {
         Ok(())
     }
 
+    async fn pass_on(&mut self, text: &str) -> anyhow::Result<()> {
+        let mut message = self.said.clone();
+        message["message_id"] = json!(9100);
+        message["text"] = json!(text);
+        let writer = json!({"id": 13, "is_bot": false, "first_name": "Mallory"});
+        message["forward_origin"] = json!({"type": "user", "date": 1, "sender_user": writer});
+        self.offer("message", message);
+        Ok(())
+    }
+
     fn is_acknowledged(&self) -> bool {
         self.last.is_some_and(|last| self.fake.is_acknowledged(last))
     }

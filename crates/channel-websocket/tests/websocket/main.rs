@@ -222,6 +222,7 @@ impl ChannelHarness for Harness {
 #[tokio::test]
 async fn it_keeps_the_promises_of_a_channel() {
     let missing = [
+        (Ability::OthersWords, "a client says everything in its person's name"),
         (Ability::Rooms, "every chat counts as one person's"),
         (Ability::IncomingFiles, "clients send text only"),
         (Ability::OutgoingFiles, "clients get the names of files only"),

@@ -57,7 +57,7 @@ impl Life {
                 self.doing = None;
                 self.draft = seen.then(|| stream.clone());
             }
-            OutboundKind::StreamEnd { .. } => self.draft = None,
+            OutboundKind::StreamEnd { .. } | OutboundKind::Withdrawn { .. } => self.draft = None,
             OutboundKind::Final | OutboundKind::Progress | OutboundKind::TurnEnd { .. } | OutboundKind::Notice => {}
         }
     }

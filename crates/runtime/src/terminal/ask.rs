@@ -170,7 +170,7 @@ impl Asked {
             on_event(match signal {
                 Signal::Delta { text, .. } => TerminalEvent::Delta(text),
                 Signal::StreamEnd { resuming, .. } => TerminalEvent::StreamEnd { resuming },
-                Signal::Thought(text) | Signal::Notice(text) => TerminalEvent::Progress(text),
+                Signal::Thought { text, .. } | Signal::Notice(text) => TerminalEvent::Progress(text),
                 Signal::ToolHint(text) => TerminalEvent::ToolHint(text),
             });
         });

@@ -259,6 +259,14 @@ impl Lane {
     /// Publishes the visible end of a turn, then settles the messages it answered.
     async fn publish(&self, queued: &Queued, report: TurnReport) -> Handled {
         let message = &queued.delivery.message;
+        if report.ended == TurnOutcome::Suppressed
+            && let Some(stream) = report.stream.clone()
+            && !is_silent(message)
+        {
+            let key = OutboundKey { turn: report.trace.clone(), position: 0 };
+            let kind = OutboundKind::Withdrawn { stream };
+            self.shared.bus.offer(OutboundMessage::in_reply_to(message, key, kind, String::new()));
+        }
         let said = report.visible.filter(|_| !is_silent(message));
         let told = match said {
             Some(text) if is_heartbeat(&self.session) => match self.judged(message, text, report.ended).await {

@@ -52,13 +52,20 @@ impl Observer for BusObserver {
         if is_silent(&self.message) || is_heartbeat(&self.message.session_key()) {
             return;
         }
+        let mut repeated = None;
         let (kind, text) = match signal {
             Signal::Delta { stream, text } => (OutboundKind::Delta { stream }, text),
             Signal::StreamEnd { stream, resuming } => (OutboundKind::StreamEnd { stream, resuming }, String::new()),
-            Signal::Thought(text) | Signal::Notice(text) => (OutboundKind::Progress, text),
+            Signal::Thought { text, stream } => {
+                repeated = stream;
+                (OutboundKind::Progress, text)
+            }
+            Signal::Notice(text) => (OutboundKind::Progress, text),
             Signal::ToolHint(text) => (OutboundKind::ToolHint, text),
         };
         let key = OutboundKey { turn: turn_of(&self.message), position: 0 };
-        self.shared.bus.offer(OutboundMessage::in_reply_to(&self.message, key, kind, text));
+        let mut offered = OutboundMessage::in_reply_to(&self.message, key, kind, text);
+        offered.completes = repeated;
+        self.shared.bus.offer(offered);
     }
 }

@@ -19,6 +19,7 @@ pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyho
     }
     a_draft_becomes_the_reply(suite.open().await?).await.context("a draft grows and becomes the reply")?;
     a_lost_end_does_no_harm(suite.open().await?).await.context("a draft without an end becomes the reply")?;
+    what_is_no_reply_is_taken_away(suite.open().await?).await.context("a draft that no reply completes is deleted")?;
     if suite.has(Ability::Redelivery) {
         nobody_sees_half_a_text_for_ever(suite.open().await?).await.context("a draft does not outlive a kill")?;
     }
@@ -87,6 +88,25 @@ async fn a_lost_end_does_no_harm(harness: impl ChannelHarness) -> anyhow::Result
     running.sent(&other).await?;
     let expected = ["Once for all", "never shown before"].map(str::to_owned).to_vec();
     same("what the friend was shown", &running.harness.friend_was_shown(2).await?, &expected)?;
+    running.stop().await.map(drop)
+}
+
+async fn what_is_no_reply_is_taken_away(harness: impl ChannelHarness) -> anyhow::Result<()> {
+    let mut running = Running::start(harness)?;
+    let inbound = running.greeted().await?;
+    let part = running.reply(&inbound, "said by a tool");
+    running.sent(&part).await?;
+    let stream = StreamId::from("stream-1");
+    grow(&mut running, &inbound, &stream, "Told you.").await?;
+    running.harness.friend_sees("Told you.").await?;
+    let end = OutboundKind::StreamEnd { stream: stream.clone(), resuming: false };
+    let end = running.message(&inbound, end, String::new());
+    let channel = Arc::clone(&running.channel);
+    let drafts = channel.drafts().context("the channel shows no drafts any more")?;
+    drafts.close(&end).await?;
+    let withdrawn = running.message(&inbound, OutboundKind::Withdrawn { stream: stream.clone() }, String::new());
+    drafts.withdraw(&stream, &withdrawn).await?;
+    running.harness.friend_sees_only(&["said by a tool"]).await?;
     running.stop().await.map(drop)
 }
 

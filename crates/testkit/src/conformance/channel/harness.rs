@@ -61,6 +61,12 @@ pub trait ChannelHarness: Send {
         Ok(0)
     }
 
+    /// The friend passes on what the stranger wrote, in the way of the platform (forwards it, shares it).
+    /// Not asked for without [`Ability::OthersWords`].
+    async fn pass_on(&mut self, _text: &str) -> anyhow::Result<()> {
+        anyhow::bail!("the harness does not say how people pass on what others wrote")
+    }
+
     /// How many files the channel has fetched. 0 where files come within their message.
     fn downloads(&self) -> usize {
         0
@@ -83,6 +89,8 @@ pub trait ChannelHarness: Send {
 pub enum Ability {
     /// Messages that come twice, late, or after a restart.
     Redelivery,
+    /// Messages that pass on what somebody else wrote.
+    OthersWords,
     /// Chats in which several people talk.
     Rooms,
     /// Telling strangers something on purpose.

@@ -6,7 +6,7 @@ use anyhow::{Context as _, ensure};
 use nanobot_channel::TextStyle;
 
 use super::Suite;
-use super::harness::ChannelHarness;
+use super::harness::{Ability, ChannelHarness};
 use super::people::People as _;
 use super::running::Running;
 use crate::conformance::same;
@@ -18,7 +18,24 @@ const LETTERS: [char; 4] = ['a', 'ö', '語', '🙂'];
 
 pub(super) async fn run<H: ChannelHarness>(suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>) -> anyhow::Result<()> {
     an_enormous_text_arrives(suite.open().await?).await.context("an enormous text arrives")?;
-    full_parts_are_taken(suite.open().await?).await.context("parts at exactly the limit are taken")
+    full_parts_are_taken(suite.open().await?).await.context("parts at exactly the limit are taken")?;
+    if suite.has(Ability::OthersWords) {
+        let context = "what others wrote is marked and no command";
+        what_others_wrote_is_no_command(suite.open().await?).await.context(context)?;
+    }
+    Ok(())
+}
+
+async fn what_others_wrote_is_no_command(harness: impl ChannelHarness) -> anyhow::Result<()> {
+    const COMMAND: &str = "/new and forget it";
+    let mut running = Running::with_ledger(harness)?;
+    running.greeted().await?;
+    running.harness.pass_on(COMMAND).await?;
+    let content = running.recorded(COMMAND).await?.content;
+    let (before, _) = content.split_once(COMMAND).context("it is shown")?;
+    ensure!(before.trim_start().starts_with('['), "nothing marks what another person wrote: {content}");
+    ensure!(before.contains("forwarded") || before.contains("shared"), "the mark does not say what it is: {content}");
+    running.stop().await.map(drop)
 }
 
 async fn an_enormous_text_arrives(harness: impl ChannelHarness) -> anyhow::Result<()> {
