@@ -299,6 +299,7 @@ async fn the_engine_ends_what_goes_in_circles_and_what_goes_on_for_ever() {
 }
 
 /// Fails until it was called this often.
+#[derive(Debug)]
 struct Flaky(ToolSpec, AtomicU32);
 
 impl Flaky {

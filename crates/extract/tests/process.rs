@@ -1,6 +1,6 @@
 //! The helper process against documents that were written to stop it.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "tests stop at the first surprise")]
+#![expect(clippy::unwrap_used, reason = "tests stop at the first surprise")]
 
 use std::{
     fs,
@@ -49,7 +49,7 @@ async fn pages_that_overflow_stacks_and_take_minutes_are_errors_and_the_next_pag
     ] {
         match helper.page(page(body, "text/html")).await {
             Ok(read) => {
-                assert!(read.text.len() <= 9 << 20, "{name}")
+                assert!(read.text.len() <= 9 << 20, "{name}");
             }
             Err(error) => {
                 assert!(matches!(error, ExtractError::OutOfMemory | ExtractError::OutOfTime), "{name}: {error:?}");

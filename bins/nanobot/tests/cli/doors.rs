@@ -1,5 +1,6 @@
 //! Strangers at the gateway's ports, and commands beside a gateway that does not answer.
 
+use futures_util::future::join_all;
 use nanobot_testkit::{ModelServer, Reply};
 use nix::sys::signal::Signal;
 use serde_json::json;
@@ -115,7 +116,8 @@ async fn beside_a_gateway_that_hangs_commands_refuse_and_leave_the_files_alone()
         assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{}", run.stderr);
         assert_says(&run.stderr, &[&process, "does not answer", "try:", "nanobot gateway logs", &kill]);
     };
-    for arguments in [
+    // Each waits for an answer, so they wait together.
+    let commands = [
         &["agent", "-m", "two?"][..],
         &["inbox"],
         &["inbox", "retry", "1"],
@@ -125,14 +127,17 @@ async fn beside_a_gateway_that_hangs_commands_refuse_and_leave_the_files_alone()
         &["gateway", "status"],
         &["gateway", "stop"],
         &["gateway", "restart"],
-    ] {
-        is_refused(&home.run(arguments).await);
-    }
-    is_refused(&home.run_with_input(&["agent"], b"two?\n").await);
-    let status = home.run(&["status"]).await;
+    ];
+    let (refused, prompt, status, doctor) = tokio::join!(
+        join_all(commands.map(|arguments| home.run(arguments))),
+        home.run_with_input(&["agent"], b"two?\n"),
+        home.run(&["status"]),
+        home.run(&["doctor"]),
+    );
+    refused.iter().for_each(is_refused);
+    is_refused(&prompt);
     assert_says(&status.stdout, &["Gateway: ", &process, "does not answer", "Messages: unknown"]);
     assert!(!status.stdout.contains("not running"), "{}", status.stdout);
-    let doctor = home.run(&["doctor"]).await;
     assert_eq!(doctor.code, 1, "{}", doctor.stdout);
     assert_says(&doctor.stdout, &["✗ ", &process, "does not answer", &kill]);
     assert!(!doctor.stdout.contains("the gateway does not run"), "{}", doctor.stdout);

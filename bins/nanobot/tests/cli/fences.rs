@@ -218,7 +218,8 @@ mod through_the_gateway {
         let file =
             telegram.wait_for("the file", |sent| sent.iter().find_map(|message| message.file.clone())).await.unwrap();
         assert_eq!((file.name.as_str(), &file.bytes[..]), ("report.txt", &b"the report"[..]));
-        until("the turn is over", async || telegram.texts_in(7).contains(&"Done.".to_owned())).await;
+        // What the tool said is the reply of that turn.
+        model.wait_for(2).await.unwrap();
 
         std::fs::remove_file(home.workspace().join("report.txt")).unwrap();
         home.write("workspace/report.txt", "the report");
@@ -226,7 +227,7 @@ mod through_the_gateway {
         until("it is told", async || telegram.texts_in(7).contains(&"It is not there.".to_owned())).await;
         let requests = model.requests();
         assert_says(
-            &requests.last().unwrap().tool_results().last().unwrap(),
+            requests.last().unwrap().tool_results().last().unwrap(),
             &["Message not sent: there is no file gone.txt"],
         );
         assert!(!telegram.texts_in(7).contains(&"And this".to_owned()));

@@ -22,6 +22,8 @@ mod cuts;
 mod day;
 mod doctor;
 #[cfg(unix)]
+mod documents;
+#[cfg(unix)]
 mod doors;
 mod faults;
 mod fences;

@@ -125,7 +125,8 @@ async fn half_an_answer_that_a_kill_left_gives_way_to_the_whole_one() {
     let asked = AtomicUsize::new(0);
     // Every life but the last one is killed in the middle of an answer.
     let model = ModelServer::answering(move |_| match asked.fetch_add(1, Ordering::SeqCst) {
-        life @ ..2 => Reply::deltas([format!("Half of it in life {life}")]).then_stall(),
+        // The full stop begins no secret, so that nothing of the text is held back.
+        life @ ..2 => Reply::deltas([format!("Half of it in life {life}.")]).then_stall(),
         _ => Reply::text("All of it."),
     });
     let (model, telegram, home) = (model.await.unwrap(), TelegramFake::start().await.unwrap(), Home::new());
@@ -134,7 +135,7 @@ async fn half_an_answer_that_a_kill_left_gives_way_to_the_whole_one() {
     let note = home.path().join("channels/telegram/drafts");
     for life in 0..2 {
         let gateway = Running::start(&home).await;
-        let half = format!("Half of it in life {life}");
+        let half = format!("Half of it in life {life}.");
         let draft = telegram.wait_for(&half, |sent| sent.iter().find(|sent| sent.text == half).cloned()).await.unwrap();
         // From then on a kill leaves nothing.
         let noted = json!([7, draft.message_id]).to_string();

@@ -122,6 +122,7 @@ async fn the_channel_keeps_every_promise() {
     let takes_or_refuses = "the relay takes a part or refuses it";
     let missing = [
         (Ability::Rooms, "every chat of the relay is one person's"),
+        (Ability::OthersWords, "the relay carries what its user types, and nothing else"),
         (Ability::IncomingFiles, "the relay carries text only"),
         (Ability::OutgoingFiles, "the relay carries text only"),
         (Ability::DraftView, "what the relay has shown does not change"),

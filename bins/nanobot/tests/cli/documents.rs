@@ -1,0 +1,116 @@
+//! Documents that strangers wrote, read by the built program: what they break is a helper process.
+
+use nanobot_testkit::http::{Response, Server};
+use nanobot_testkit::telegram::{Incoming, Person, TOKEN};
+use nanobot_testkit::{MailFake, ModelServer, Reply, TelegramFake, mail};
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use crate::gateway::Running;
+use crate::support::{Home, assert_says, until};
+
+/// A server of pages by their paths.
+async fn pages() -> Server {
+    Server::start(|request| async move {
+        let page = match request.path() {
+            "/deep" => format!("<html><body>{}text", "<div>".repeat(2_400)),
+            "/scripts" => format!("<html><body>{}", "<script>".repeat(16_000)),
+            _ => format!(
+                "<html><head><title>Tea</title></head><body><article><h2>Water</h2><p>{}</p></article></body></html>",
+                "Boil it, let it cool a little, pour it over the leaves. ".repeat(12)
+            ),
+        };
+        Response::bytes(200, "text/html", page)
+    })
+    .await
+    .unwrap()
+}
+
+fn settings(model: &ModelServer, channels: &Value) -> Value {
+    json!({
+        "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
+        "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
+        "tools": {"ssrfWhitelist": ["127.0.0.0/8"]},
+        "channels": channels,
+    })
+}
+
+fn fetch(server: &Server, path: &str) -> Reply {
+    Reply::call("web_fetch", &json!({"url": format!("{}{path}", server.url())}))
+}
+
+#[tokio::test]
+async fn a_page_is_read_by_the_helper_of_the_built_program() {
+    let server = pages().await;
+    let model = ModelServer::scripted([fetch(&server, "/tea"), Reply::text("It is about tea.")]).await.unwrap();
+    let home = Home::new();
+    home.configure(&settings(&model, &json!({})));
+    let run = home.run(&["agent", "-m", "what is on that page?"]).await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_says(&run.stdout, &["It is about tea."]);
+    let requests = model.requests();
+    let results = requests.last().unwrap().tool_results();
+    assert_says(results.last().unwrap(), &["# Tea", "Boil it, let it cool a little", "readability"]);
+}
+
+/// The pages overflow the stack of their parser, or take it minutes.
+#[tokio::test]
+async fn a_hostile_page_is_a_tool_error_and_the_gateway_goes_on() {
+    let server = pages().await;
+    let model = ModelServer::scripted([
+        fetch(&server, "/deep"),
+        Reply::text("That page cannot be read."),
+        fetch(&server, "/scripts"),
+        Reply::text("Nor that one."),
+        fetch(&server, "/tea"),
+        Reply::text("It is about tea."),
+    ])
+    .await
+    .unwrap();
+    let (telegram, home) = (TelegramFake::start().await.unwrap(), Home::new());
+    let channel = json!({"enabled": true, "token": TOKEN, "apiBase": telegram.api_base(), "allowFrom": ["7"]});
+    home.configure(&settings(&model, &json!({"telegram": channel})));
+    let gateway = Running::start(&home).await;
+    let ann = Person::new(7, "Ann", "ann_x");
+    for (question, answer) in
+        [("read it", "That page cannot be read."), ("and that", "Nor that one."), ("tea?", "It is about tea.")]
+    {
+        telegram.push(Incoming::private(&ann, question));
+        until(answer, async || telegram.texts_in(7).contains(&answer.to_owned())).await;
+    }
+    let results = model.requests().last().unwrap().tool_results();
+    let [deep, _, tea] = results.as_slice() else { panic!("{results:?}") };
+    assert_says(deep, &["the reader ran out of"]);
+    assert_says(tea, &["Boil it, let it cool a little"]);
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+}
+
+/// Mails within mails, spelled so that no look at the text finds them, and parameters without end.
+#[tokio::test]
+async fn a_hostile_mail_is_parked_and_the_next_one_is_answered() {
+    let mailbox = MailFake::start().await.unwrap();
+    let model = ModelServer::answering(|_| Reply::text("Good morning, Ann.")).await.unwrap();
+    let home = Home::new();
+    let channel = json!({
+        "enabled": true, "consentGranted": true, "allowFrom": ["ann@people.test"],
+        "imapHost": "127.0.0.1", "imapPort": mailbox.imap_port(), "imapUsername": mail::USER,
+        "imapPassword": mail::PASSWORD, "imapUseSsl": false, "imapUseTls": false,
+        "smtpHost": "127.0.0.1", "smtpPort": mailbox.smtp_port(), "smtpUsername": mail::USER,
+        "smtpPassword": mail::PASSWORD, "smtpUseTls": false, "fromAddress": "Nano <bot@bot.test>",
+        "pollIntervalSeconds": 5, "requestTimeout": 60, "authservId": "mx.bot.test",
+    });
+    home.configure(&settings(&model, &json!({"email": channel})));
+    let envelope = "Authentication-Results: mx.bot.test; dkim=pass header.d=people.test; spf=pass \
+                    smtp.mailfrom=people.test\r\nFrom: ann@people.test\r\nTo: bot@bot.test\r\nSubject: x\r\n";
+    let nested = "Content-Type:(;)message/rfc822\r\n\r\n".repeat(100_000);
+    let hostile = mailbox.push(format!("{envelope}{nested}"));
+    let harmless = mailbox.push(format!("{envelope}Message-ID: <2@people.test>\r\n\r\nGood morning!\r\n"));
+    let gateway = Running::start(&home).await;
+    let sent = mailbox.wait_for_sent(1).await.unwrap();
+    assert_says(&String::from_utf8_lossy(&sent[0].raw), &["Good morning, Ann."]);
+    mailbox.wait_for_flag(harmless, r"\Seen").await.unwrap();
+    assert!(mailbox.has_flag(hostile, r"\Flagged"), "a person finds it in the mailbox");
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+}
