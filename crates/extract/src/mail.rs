@@ -14,10 +14,10 @@ use crate::{ExtractError, MailFile, MailHeader, MailText, Mailbox};
 const OPAQUE: &str = "unknown";
 /// Addresses that are passed on: one is answered, and two are too many.
 const ADDRESSES: usize = 2;
-/// The beginning of a quotation in HTML.
-const QUOTE_TAG: &str = "<blockquote";
-/// Quotations that are marked; more are more than a person would read.
-const MARKED_QUOTES: usize = 100;
+/// The beginning and the end of a quotation in HTML.
+const QUOTE_TAGS: [(&str, &str); 2] = [("<blockquote", "[quoted:]"), ("</blockquote", "[end of the quotation]")];
+/// Ends of quotations that are marked; more are more than a person would read.
+const MARKED_QUOTES: usize = 200;
 /// Ids that are passed on from the end of a list, besides its first one.
 const IDS: usize = 100;
 
@@ -111,8 +111,12 @@ fn disguise(line: &mut [u8], word: &[u8], other: &[u8]) {
 
 fn written(message: &Message<'_>) -> String {
     let plain = (0..message.text_body_count()).filter_map(|index| {
-        let text = message.body_text(index)?;
         let part = u32::try_from(index).ok().and_then(|index| message.text_part(index));
+        // Where a mail has no plain text, its HTML is listed here, too.
+        if let Some(html) = part.filter(|part| part.is_text_html()).and_then(|part| part.text_contents()) {
+            return Some(html_to_text(&with_quotes_marked(html)).into());
+        }
+        let text = message.body_text(index)?;
         Some(if part.is_some_and(says_ascii) { as_meant(text) } else { text })
     });
     let plain = plain.collect::<Vec<_>>().join("\n");
@@ -128,18 +132,20 @@ fn with_quotes_marked(html: &str) -> String {
     let mut marked = String::with_capacity(html.len());
     let mut rest = html;
     for _ in 0..MARKED_QUOTES {
-        let is_tag =
-            |at: &usize| rest.get(*at..at + QUOTE_TAG.len()).is_some_and(|tag| tag.eq_ignore_ascii_case(QUOTE_TAG));
-        let start = rest.match_indices('<').map(|(at, _)| at).find(is_tag);
-        let Some((before, tag)) = start.and_then(|at| rest.split_at_checked(at)) else { break };
-        let (tag, after) = tag.split_at_checked(QUOTE_TAG.len()).unwrap_or((tag, ""));
-        marked.push_str(before);
-        marked.push_str("<p>[quoted:]</p>");
-        marked.push_str(tag);
+        let found = rest.match_indices('<').find_map(|(at, _)| Some((at, quote_tag(rest.get(at..)?)?)));
+        let Some((at, (tag, words))) = found else { break };
+        let Some((before, after)) = rest.split_at_checked(at) else { break };
+        let (tag, after) = after.split_at_checked(tag.len()).unwrap_or((after, ""));
+        marked.extend([before, "<br>", words, "<br>", tag]);
         rest = after;
     }
     marked.push_str(rest);
     marked
+}
+
+/// The tag of a quotation that a text begins with, and its words.
+fn quote_tag(text: &str) -> Option<(&'static str, &'static str)> {
+    QUOTE_TAGS.into_iter().find(|(tag, _)| text.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag)))
 }
 
 /// `true` if a part claims to be ASCII, as some programs do for any text.
@@ -185,7 +191,7 @@ mod tests {
     #[test]
     fn texts_are_read_in_many_forms() {
         let table: [(&[u8], &str); 19] = [
-            (b"Content-Type: text/html\r\n\r\n<BLOCKQUOTE type=cite>/new</BLOCKQUOTE><p>Yes</p>", "[quoted:]\n/new\nYes"),
+            (b"Content-Type: text/html\r\n\r\n<BLOCKQUOTE type=cite>/new</BLOCKQUOTE><p>Yes</p>", "[quoted:]\n/new\n[end of the quotation]\nYes"),
             (b"Subject: x\r\n\r\none\r\n\r\n\r\n\r\ntwo \x07\r\n", "one\n\ntwo"),
             (b"Content-Type: text/plain; charset=iso-8859-1\r\n\r\nGr\xfc\xdfe", "Grüße"),
             (b"Content-Type: text/plain; charset=gb2312\r\n\r\n\xc4\xe3\xba\xc3", "你好"),

@@ -20,11 +20,10 @@ fn main() -> anyhow::Result<ExitCode> {
     if let Some(code) = nanobot_extract::enter() {
         return Ok(code);
     }
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(run())?;
-    Ok(ExitCode::SUCCESS)
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(run())
 }
 
-async fn run() -> anyhow::Result<()> {
+async fn run() -> anyhow::Result<ExitCode> {
     let workspace = std::env::current_dir()?;
     let (config, registry) = (ToolsConfig::default(), Registry::new());
     let reader = Arc::new(HelperProcess::of_this_program());
@@ -46,5 +45,5 @@ async fn run() -> anyhow::Result<()> {
     let question = std::env::args().nth(1).unwrap_or_else(|| "What files are here?".to_owned());
     let report = Agent::new(parts, AgentSettings::default()).process_direct(DirectRequest::new(question)).await?;
     println!("{}", report.visible.unwrap_or_default());
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }

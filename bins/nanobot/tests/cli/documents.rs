@@ -78,10 +78,12 @@ async fn a_hostile_page_is_a_tool_error_and_the_gateway_goes_on() {
         telegram.push(Incoming::private(&ann, question));
         until(answer, async || telegram.texts_in(7).contains(&answer.to_owned())).await;
     }
-    let results = model.requests().last().unwrap().tool_results();
-    let [deep, _, tea] = results.as_slice() else { panic!("{results:?}") };
-    assert_says(deep, &["the reader ran out of"]);
-    assert_says(tea, &["Boil it, let it cool a little"]);
+    // Every second request carries the result of a call.
+    let results: Vec<String> =
+        model.requests().iter().skip(1).step_by(2).flat_map(|asked| asked.tool_results()).collect();
+    assert_eq!(results.len(), 3, "{results:?}");
+    assert_says(&results[0], &["the reader ran out of"]);
+    assert_says(&results[2], &["Boil it, let it cool a little"]);
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
 }
@@ -98,17 +100,17 @@ async fn a_hostile_mail_is_parked_and_the_next_one_is_answered() {
         "imapPassword": mail::PASSWORD, "imapUseSsl": false, "imapUseTls": false,
         "smtpHost": "127.0.0.1", "smtpPort": mailbox.smtp_port(), "smtpUsername": mail::USER,
         "smtpPassword": mail::PASSWORD, "smtpUseTls": false, "fromAddress": "Nano <bot@bot.test>",
-        "pollIntervalSeconds": 5, "requestTimeout": 60, "authservId": "mx.bot.test",
+        "pollIntervalSeconds": 5, "requestTimeout": 60, "maxMessageSize": 30_000_000, "authservId": "mx.bot.test",
     });
     home.configure(&settings(&model, &json!({"email": channel})));
     let envelope = "Authentication-Results: mx.bot.test; dkim=pass header.d=people.test; spf=pass \
                     smtp.mailfrom=people.test\r\nFrom: ann@people.test\r\nTo: bot@bot.test\r\nSubject: x\r\n";
-    let nested = "Content-Type:(;)message/rfc822\r\n\r\n".repeat(100_000);
+    let nested = "Content-Type:(;)message/rfc822\r\n\r\n".repeat(550_000);
     let hostile = mailbox.push(format!("{envelope}{nested}"));
     let harmless = mailbox.push(format!("{envelope}Message-ID: <2@people.test>\r\n\r\nGood morning!\r\n"));
     let gateway = Running::start(&home).await;
     let sent = mailbox.wait_for_sent(1).await.unwrap();
-    assert_says(&String::from_utf8_lossy(&sent[0].raw), &["Good morning, Ann."]);
+    assert_says(&sent[0].raw, &["Good morning, Ann."]);
     mailbox.wait_for_flag(harmless, r"\Seen").await.unwrap();
     assert!(mailbox.has_flag(hostile, r"\Flagged"), "a person finds it in the mailbox");
     gateway.signal(Signal::SIGTERM);

@@ -91,6 +91,7 @@ impl Harness {
                 self.shown.push((event["id"].clone(), event["text"].as_str().unwrap().to_owned()));
                 self.draft.clear();
             }
+            Some("stream_end") if event["resuming"] == true => self.draft.clear(),
             _ => {}
         }
         Ok(event)
