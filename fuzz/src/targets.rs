@@ -183,7 +183,7 @@ fn edit(data: &[u8]) {
     });
 }
 
-/// What is within bounds is read as serde_json reads it.
+/// Values within bounds are read as serde_json reads them.
 fn json(data: &[u8]) {
     let bounded = json::from_slice::<Value>(data).ok();
     let data = data.strip_prefix(b"\xef\xbb\xbf").unwrap_or(data);
@@ -209,7 +209,7 @@ fn markdown(data: &[u8]) {
     });
 }
 
-/// What is redacted stays as it is when redacted again.
+/// Redaction is idempotent.
 fn redact(data: &[u8]) {
     text(data, |text| {
         let once = nanobot_redact::without_secrets(text);

@@ -96,7 +96,7 @@ impl MessageTool {
         rows.filter(|row| !row.is_empty()).collect()
     }
 
-    /// What is attached at `locations`, its files copied. On an error nothing is left of them.
+    /// Copies the files at `locations` and returns the attachments. An error leaves no copies.
     fn attachments(&self, locations: Vec<String>) -> Result<Vec<MediaRef>, ToolError> {
         if locations.len() > MAX_ATTACHMENTS {
             return Err(ToolError::new(format!("Message not sent: at most {MAX_ATTACHMENTS} attachments")));

@@ -17,7 +17,7 @@ use crate::mailbox::Mailbox;
 
 /// The key that is learned.
 const KEY: &str = "authservId";
-/// How many of the mails that are there already are looked at, the newest.
+/// Number of older mails that are read, the newest first.
 const LOOKED_AT: usize = 20;
 
 #[async_trait]

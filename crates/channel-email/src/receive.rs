@@ -35,7 +35,7 @@ const CAREFUL_FROM: u32 = 3;
 const TRIES: u32 = 4;
 /// How much of a mail is fetched when the whole is too much, in bytes.
 const BEGINNING: u32 = 262_144;
-/// What is wrong where no report of any server counts.
+/// Reason where no server's report is trusted.
 const NO_REPORTER: &str = "authservId is not set, so no mail is believed and all of it stays unread: \
                            `nanobot channels login` learns it from a mail that you send to the assistant";
 /// How often to look in a row when there seems to be something and nothing is found.
@@ -66,7 +66,7 @@ enum Fate {
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     remembered: Mutex<Remembered>,
-    /// What keeps the channel from working fully.
+    /// Reasons for `degraded`.
     trouble: Arc<Trouble>,
 }
 

@@ -10,7 +10,7 @@ pub(crate) struct Standing {
     trouble: Arc<Trouble>,
 }
 
-/// What keeps a channel from working fully, for as long as it does. It outlives connections.
+/// Reasons why the channel is degraded, kept over connections.
 #[derive(Debug, Default)]
 pub(crate) struct Trouble(Mutex<Option<String>>);
 

@@ -13,7 +13,7 @@ use crate::start::{note, noted};
 
 /// The note that keeps the counts.
 const NOTE: &str = "tries";
-/// How many mails are counted at a time; the oldest are forgotten first.
+/// Most mails that are counted at a time; the oldest are dropped first.
 const COUNTED: usize = 256;
 
 /// Notes that a mail is begun, and returns which time that is.

@@ -136,7 +136,7 @@ fn chain(error: &reqwest::Error) -> String {
 /// A longer answer is cut, so that it is no JSON: whatever reads it says so.
 ///
 /// # Errors
-/// When the connection breaks before the end of the answer.
+/// If the connection breaks before the end of the answer.
 pub async fn json_body(mut response: Response) -> Result<Vec<u8>, reqwest::Error> {
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await? {

@@ -3,7 +3,7 @@
 //! Decision: they are marked in one form on every platform, and so that they cannot end their own
 //! mark. A message that begins with the mark is no command.
 
-/// How much of a name is shown, in characters.
+/// Longest name that is shown, in characters.
 const NAME_LIMIT: usize = 64;
 
 /// Returns `text` marked as what `kind` says (`forwarded from`, `Reply to`), followed by `name`.

@@ -21,7 +21,7 @@ use crate::wire::{Event, Interaction, SlashCommand};
 
 /// What a press of one of our buttons begins its id with.
 pub(crate) const BUTTON: &str = "choice-";
-/// How many shared messages of one message are shown, and how much of each, in characters.
+/// Most shared messages of one message that are shown, and the longest text of each, in characters.
 const SHARED: usize = 10;
 const SHARED_LIMIT: usize = 4000;
 /// Subtypes of messages that people write.
@@ -51,7 +51,7 @@ pub(crate) struct Candidate {
     pub(crate) thread: Option<String>,
     text: String,
     files: Vec<Attachment>,
-    /// What its sender did not write.
+    /// Parts that its sender did not write.
     shared: Vec<String>,
     metadata: Map,
     /// The message whose button was pressed, with the label.
@@ -220,7 +220,7 @@ impl SlackChannel {
     }
 }
 
-/// Returns a message that was shared, or the preview of a link, marked as nobody's own word here.
+/// Returns a message that was shared, or the preview of a link, marked as another person's words.
 fn shared(attachment: &Value) -> Option<String> {
     let given = |key: &str| attachment.get(key).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
     let is = |key: &str| attachment.get(key).and_then(Value::as_bool).unwrap_or(false);

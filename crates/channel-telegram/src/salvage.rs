@@ -95,7 +95,7 @@ fn pared(message: &Map, keeps: &dyn Fn(&str) -> bool) -> Map {
         (key.clone(), value)
     });
     let mut kept: Map = kept.collect();
-    // What is known of a forwarded message at the least is that somebody else wrote it.
+    // Even of a message that cannot be read whole it is known that another person wrote it.
     let is_mark = |key: &str| key == "via_bot" || key.starts_with("forward_");
     if message.keys().any(|key| is_mark(key)) && !kept.keys().any(|key| is_mark(key)) {
         let origin = json!({"type": "hidden_user", "date": 0, "sender_user_name": "somebody"});

@@ -9,7 +9,7 @@ use crate::ChannelError;
 pub struct Task {
     /// The key of the section (`authservId`).
     pub key: &'static str,
-    /// What the key is for, and what to do.
+    /// Purpose of the key, and the steps to take.
     pub text: String,
 }
 

@@ -108,7 +108,7 @@ pub(crate) fn is_secret_flag(text: &str) -> bool {
     text.starts_with('-') && !text.contains('=') && is_secret_name(text)
 }
 
-/// Whether a key says of itself that its value is a secret; being among headers is not enough.
+/// `true` if a key's own name marks its value as a secret; being among headers is not enough.
 fn is_named_secret(path: &[String]) -> bool {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     let path = below_chosen_names(&path);

@@ -29,7 +29,7 @@ impl fmt::Debug for SecretValue {
 impl Config {
     /// The secrets in the merged configuration, references resolved: values under the names of
     /// secrets, what looks like an issued key, passwords in addresses, and arguments after
-    /// `--token`. A reference to a variable that is not set counts as empty; whoever needs the
+    /// `--token`. A reference to a variable that is not set counts as empty; a reader of the
     /// section reports it.
     #[must_use]
     pub fn secrets(&self) -> Vec<SecretValue> {

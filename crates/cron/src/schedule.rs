@@ -11,7 +11,7 @@ pub enum ScheduleError {
     /// There is no such time zone.
     #[error("unknown timezone '{name}'")]
     Zone {
-        /// What was written.
+        /// The text as written.
         name: String,
     },
     /// The expression cannot be read.

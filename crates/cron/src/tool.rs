@@ -34,7 +34,7 @@ impl Owners for Shared {
     }
 }
 
-/// Who asks: an owner and a chat.
+/// The caller: an owner and a chat.
 struct Asker {
     owner: Option<String>,
     channel: String,

@@ -59,13 +59,13 @@ pub struct PageText {
     /// The text; see `extractor`.
     #[serde(skip)]
     pub text: String,
-    /// How it was found.
+    /// Method that found it.
     pub extractor: Extractor,
     /// `true` if there was more text than an answer takes.
     pub cut: bool,
 }
 
-/// How the text of a page was found.
+/// Method that found the text of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Extractor {

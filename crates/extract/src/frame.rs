@@ -93,7 +93,7 @@ fn number(value: usize) -> io::Result<[u8; NUMBER]> {
     u32::try_from(value).map(u32::to_le_bytes).map_err(|_too_large| too_large())
 }
 
-/// How many bytes the lengths take.
+/// Bytes of the length fields.
 fn part_count(bytes: &[u8]) -> io::Result<usize> {
     let bytes = <[u8; NUMBER]>::try_from(bytes).map_err(|_short| closed())?;
     let count = u32::from_le_bytes(bytes) as usize;

@@ -56,7 +56,7 @@ impl ResolvedPath {
     /// Opens the file for reading, without waiting and without following links.
     ///
     /// # Errors
-    /// What the file system says; `IsADirectory` for a folder, `InvalidInput` for anything else
+    /// Errors of the file system; `IsADirectory` for a folder, `InvalidInput` for anything else
     /// that is not a regular file, `PermissionDenied` for another name of a secret file.
     pub fn open(&self) -> io::Result<File> {
         let file = platform::open(&self.path)?;

@@ -95,7 +95,7 @@ pub(crate) fn results_folder(config: &Config) -> PathBuf {
     config.paths().data_dir.join("tool-results")
 }
 
-/// Where the files of messages are that are still to be sent.
+/// Folder of files of messages that are still to be sent.
 pub(crate) fn outbox_folder(config: &Config) -> PathBuf {
     config.paths().data_dir.join("outbox")
 }
@@ -151,7 +151,7 @@ pub(crate) struct Tools {
     policy: Arc<PathPolicy>,
     audit: Arc<AuditLog>,
     secrets: Secrets,
-    /// Where attachments wait to be sent.
+    /// Folder of attachments that wait to be sent.
     outbox: PathBuf,
 }
 

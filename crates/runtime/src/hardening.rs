@@ -1,7 +1,7 @@
 //! Keeping other users of the machine out: modes of files, and of this process.
 //!
 //! Only what the program wrote or owns is tightened: the home's own folder, the files in it, and
-//! the folders that no person works in. The workspace keeps its modes; nobody else gets into a
+//! the folders that no person works in. The workspace keeps its modes; no other user gets into a
 //! tight home. A data folder that `--config` names may be a folder of other things, so its own mode
 //! is left alone.
 

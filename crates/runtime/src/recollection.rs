@@ -57,7 +57,7 @@ pub(crate) fn private_paths(config: &Config) -> Result<Vec<PathBuf>, RuntimeErro
     Ok(private)
 }
 
-/// Who hears which session.
+/// Audiences of sessions.
 ///
 /// # Errors
 /// As [`memory_store`].

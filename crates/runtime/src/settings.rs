@@ -49,7 +49,7 @@ pub struct AgentDefaults {
     pub timezone: Option<String>,
     /// Puts the severity of a failed result before its text.
     pub include_severity: bool,
-    /// Whether old results are left out of requests in the middle of a turn that outgrows its budget.
+    /// Leaves old results out of requests in the middle of a turn that outgrows its budget.
     pub compact_after_tools: bool,
     /// What the assistant is called.
     pub bot_name: String,

@@ -90,7 +90,7 @@ pub(crate) fn survey(file: &dyn DiskFile, length: u64, bytes_read: &AtomicU64) -
 /// messages as the next.
 const STRIDE: u64 = 1024;
 
-/// What is wanted of a session.
+/// Range of a session to read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     /// The first message.
@@ -213,7 +213,7 @@ impl<'a> BelievedLines<'a> {
         Ok(self.pieces.pop())
     }
 
-    /// Where the append begins whose lines have all come; `None` in the middle of one.
+    /// Offset of the append whose lines have all come; `None` in the middle of one.
     fn boundary(&self) -> Option<u64> {
         (self.ready.is_empty() && self.pieces.is_empty()).then(|| self.lines.offset())
     }

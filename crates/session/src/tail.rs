@@ -35,7 +35,7 @@ impl<'a> LinesBackwards<'a> {
         Self { file, bytes_read, position: length, block: Vec::new(), pieces: Vec::new(), length: 0, at_start: false }
     }
 
-    /// Where the line that came last begins.
+    /// Offset of the line that came last.
     pub(crate) fn offset(&self) -> u64 {
         if self.at_start { 0 } else { self.position.saturating_add(self.block.len() as u64).saturating_add(1) }
     }

@@ -38,7 +38,7 @@ pub struct Seen {
     pub alive: usize,
     /// Why the channel did not work fully.
     pub degraded: Vec<String>,
-    /// What was said to be wrong at each sign of life that said so.
+    /// Reasons given with `impaired` signs of life.
     pub impaired: Vec<String>,
 }
 

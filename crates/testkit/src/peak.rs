@@ -28,7 +28,7 @@ pub const PEAK_LIMIT: u64 = 64 << 20;
 /// To be called by the test of the full name `test`, once.
 ///
 /// # Errors
-/// When the process cannot be started, fails, or is killed because it hangs.
+/// If the process cannot be started, fails, or is killed because it hangs.
 pub fn peak_of(test: &str, work: impl FnOnce()) -> Result<Option<u64>, TestkitError> {
     if std::env::var_os(ROLE).is_some_and(|role| *role == *test) {
         let before = high_water();

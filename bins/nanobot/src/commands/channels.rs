@@ -14,7 +14,7 @@ use crate::output::{self, harmless};
 use crate::signals::Signals;
 use crate::{ask, serve};
 
-/// How long to wait for what a person does elsewhere.
+/// Limit for an action that a person takes elsewhere.
 const LESSON: Duration = Duration::from_mins(15);
 
 /// What can be done with channels.

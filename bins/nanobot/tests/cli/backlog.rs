@@ -29,7 +29,7 @@ async fn a_single_question_ends_with_its_reply_and_the_gateway_makes_the_summary
     let stored = home.read("workspace/sessions/cli_direct.jsonl");
     assert!(stored.contains("\"_consolidation\":{\"chunks\":[{"), "what waits is noted");
 
-    // A gateway starts, and nobody writes.
+    // A gateway starts, and no message comes.
     let mut gateway = home.program();
     gateway.args(["gateway", "--port", "0"]).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
     let mut gateway = gateway.spawn().unwrap();

@@ -10,7 +10,7 @@ use crate::support::{Home, assert_says};
 /// A word that is in every file that no tool may read.
 const CANARY: &str = "CANARY-7f3a";
 
-/// What the data folder holds besides the workspace.
+/// Contents of the data folder besides the workspace.
 const CLOSED: [&str; 9] = [
     "config.json.bak-20260101T000000",
     "config.json.bak",
@@ -235,7 +235,7 @@ mod through_the_gateway {
         assert_eq!(gateway.end().await.1, Some(0));
     }
 
-    /// What an older version left readable is closed, and said, once.
+    /// Files that an older version left readable are closed, and that is said, once.
     #[tokio::test]
     async fn a_home_that_others_could_read_is_tightened_and_that_is_said_once() {
         let home = Home::new();

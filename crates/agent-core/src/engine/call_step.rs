@@ -20,7 +20,7 @@ pub(crate) const UNKNOWN_OUTCOME: &str = "Error: outcome unknown after restart: 
 const RETRY_NOTE: &str = "\n\n[The same call may succeed later.]";
 /// Put after a result with which the turn ends.
 pub(crate) const FATAL_NOTE: &str = "\n\n[Going on makes no sense: the turn ends here.]";
-/// How long to wait before a call that may succeed later is made once more.
+/// Backoff before a call with `should_retry` is run once more.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
 /// A call that came to a result.

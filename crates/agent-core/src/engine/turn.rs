@@ -472,7 +472,7 @@ struct StreamTap {
     sent: Mutex<Option<ChatRequest>>,
 }
 
-/// What a stream goes through before it is shown.
+/// Filters of a stream before it is shown.
 struct Shown {
     visible: VisibleStream,
     hidden: SecretStream,

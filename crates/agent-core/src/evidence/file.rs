@@ -44,7 +44,7 @@ impl Note {
     }
 }
 
-/// What a file says.
+/// Contents of a file.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) under_way: BTreeMap<TraceId, Step>,

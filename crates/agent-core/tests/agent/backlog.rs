@@ -1,4 +1,4 @@
-//! What waits to be summarised: bounded, in the background, and over the end of a process.
+//! Backlogs: summarised in bounded memory, in the background, and over the end of a process.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -187,7 +187,7 @@ async fn a_conversation_that_is_left_goes_into_memory_after_a_kill_too() {
     live(home.agent(), &messages, std::future::ready(())).await;
     assert_eq!(home.file("HISTORY.md"), "");
 
-    // The next process is started, and nobody writes.
+    // The next process is started, and no message comes.
     let later = Home { provider: Arc::new(summing_up(|_| save(&entry("has a cat called Minka")))), ..home };
     live(later.agent(), &[], written(&later, "Minka")).await;
     let metadata = later.sessions.read(&SESSION.into(), ReadFrom::Cursor).await.unwrap().metadata;

@@ -170,7 +170,7 @@ async fn the_turn_that_kills_is_given_up_and_the_one_beside_it_loses_nothing() {
 async fn suspects_run_one_at_a_time_until_the_guilty_one_is_known() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
-    // Nobody is to wait for a model here.
+    // No turn waits for a model here.
     std::fs::write(home.join("asked"), "").unwrap();
     let steps = "{\"turn\":\"telegram/a/1\",\"step\":\"tools\"}\n{\"turn\":\"telegram/b/1\",\"step\":\"opening\"}\n";
     std::fs::write(home.join("steps.jsonl"), steps).unwrap();

@@ -48,9 +48,9 @@ fn made(fake: &MailFake, keys: &Value, notes: Option<Arc<dyn Notes>>) -> Arc<dyn
     EmailFactory::new(Arc::new(Frail)).create(ChannelName::from("email"), &config).unwrap()
 }
 
-/// What a mail holds that ends its reader.
+/// Mark of a mail that ends its reader.
 pub(crate) const DEADLY: &str = "this ends the reader";
-/// What a header holds that ends its reader.
+/// Mark of a header that ends its reader.
 pub(crate) const DEADLY_HEADER: &str = "X-Deadly: 1";
 
 /// A reader that some mails end.

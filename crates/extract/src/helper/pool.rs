@@ -25,9 +25,9 @@ use crate::{Answer, Extract, ExtractError, Request, exchange::answer_of};
 
 /// The most helpers at once.
 const HELPERS: usize = 2;
-/// How long a helper waits for more work.
+/// Idle time after which a helper ends.
 const WARM: Duration = Duration::from_secs(5);
-/// How long an answer is waited for, on a machine that is too busy to use up the processor time.
+/// Limit for an answer by the clock, for a machine too busy to use up the processor time.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Reads documents in helper processes.

@@ -15,7 +15,7 @@ use tokio::{
 use super::{ARGUMENT, MAX_FACTS};
 use crate::{ExtractError, exchange::Parts, frame, page::MAX_TEXT};
 
-/// How long the end of a process that was killed is waited for.
+/// Limit for the end of a killed process.
 const END: Duration = Duration::from_secs(2);
 
 /// A process that waits for a request or works on one. It ends with this value.

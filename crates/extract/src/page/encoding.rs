@@ -2,7 +2,7 @@
 
 use encoding_rs::{Encoding, UTF_8};
 
-/// How far into a page its encoding may be named.
+/// Bytes of a page in which its encoding may be named.
 const PRELUDE: usize = 2048;
 
 /// A body as text: by the header, else by the page itself, else UTF-8. `header` is in lower case.

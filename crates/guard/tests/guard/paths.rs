@@ -355,7 +355,7 @@ fn a_hard_link_made_after_the_check_is_seen_when_the_file_is_opened() {
     assert_eq!(fs::read_to_string(fixture.path("ws/AGENTS.md")).unwrap(), "rules\n");
 }
 
-/// Whoever knows a name may read the file; no one finds the name.
+/// A full name reads the file; no listing gives the name.
 #[test]
 fn unlisted_folders_are_read_by_full_names_only() {
     let fixture = Fixture::new();
@@ -376,7 +376,7 @@ fn unlisted_folders_are_read_by_full_names_only() {
     }
 }
 
-/// What is copied is the file that was checked, and nothing is left of a copy that failed.
+/// A snapshot copies the file that was checked, and a failed copy leaves nothing.
 #[cfg(unix)]
 #[test]
 fn a_snapshot_is_of_the_file_that_was_checked() {

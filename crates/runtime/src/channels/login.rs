@@ -17,7 +17,7 @@ use super::{Wanted, wanted};
 use crate::error::chain;
 use crate::{RuntimeError, platforms};
 
-/// How long the random part of a code is.
+/// Length of the random part of a code.
 const CODE_LENGTH: usize = 12;
 
 /// A key that is learned from something that a person does.
@@ -35,7 +35,7 @@ impl PendingLesson {
         self.task.key
     }
 
-    /// What to do.
+    /// Steps to take.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.task.text
@@ -129,7 +129,7 @@ impl ChannelLogin {
         trial.channel().map_err(|error| chain(&error))
     }
 
-    /// Returns what a person has to do so that a key can be learned which nobody can be asked for.
+    /// Returns the steps by which a person lets a key be learned that they would not know.
     #[must_use]
     pub fn lesson(&self) -> Option<PendingLesson> {
         let channel = self.trial().ok()?;

@@ -89,7 +89,7 @@ pub trait ChannelHarness: Send {
 pub enum Ability {
     /// Messages that come twice, late, or after a restart.
     Redelivery,
-    /// Messages that pass on what somebody else wrote.
+    /// Messages that pass on another person's words.
     OthersWords,
     /// Chats in which several people talk.
     Rooms,
