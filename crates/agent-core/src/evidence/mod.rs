@@ -67,7 +67,7 @@ struct Notes {
 impl StepLog {
     /// Reads what the process before left in `path` and begins to take notes there. A file that
     /// cannot be read is no evidence; one that cannot be written is reported once, and attempts
-    /// are counted when a turn begins then ([`StepLog::is_written`]).
+    /// are counted when a turn begins then.
     #[must_use]
     pub fn open(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
