@@ -14,7 +14,6 @@ pub(crate) const NOT_READ: &[&str] = &[
     "agents.defaults.maxToolResultChars",
     "agents.defaults.providerRetryMode",
     "agents.defaults.toolHintMaxLength",
-    "agents.defaults.timezone",
     "agents.defaults.timezoneMode",
     "agents.defaults.botName",
     "agents.defaults.botIcon",

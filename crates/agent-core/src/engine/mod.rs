@@ -12,6 +12,7 @@ mod hint;
 mod loop_guard;
 mod options;
 mod result_file;
+mod stream_tap;
 mod text_calls;
 mod turn;
 mod visible;

@@ -1,13 +1,12 @@
 //! The loop of a turn.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use nanobot_bus::EventFeed;
 use nanobot_context::{Calibrator, estimate_tokens, estimate_tools};
-use nanobot_provider::{CallContext, ChatRequest, Delta, DeltaSink, Generation, ProviderRouter, ToolChoice};
-use nanobot_redact::{SecretStream, Secrets};
+use nanobot_provider::{CallContext, ChatRequest, Generation, ProviderRouter, ToolChoice};
+use nanobot_redact::Secrets;
 use nanobot_session::{MessageEntry, SessionError};
 use nanobot_tool::Registry;
 use nanobot_types::{
@@ -20,11 +19,12 @@ use super::compact::{compact, estimate_messages};
 use super::hint::tool_hint;
 use super::loop_guard::{LoopGuard, Verdict, repetition_note};
 use super::result_file::ResultFiles;
+use super::stream_tap::StreamTap;
 use super::text_calls::split_calls;
-use super::visible::{VisibleStream, visible};
+use super::visible::visible;
 use super::{Answered, Progress, TurnIo, TurnOptions, TurnOutcome, TurnResult};
 use crate::subagent::is_subagent_session;
-use crate::{Observer, Signal, Step};
+use crate::{Signal, Step};
 
 /// Put behind a reply that the model could not finish.
 pub(crate) const CUT_NOTE: &str =
@@ -457,121 +457,4 @@ fn limit_notice(limit: u32, session: &SessionKey) -> String {
         "I reached the limit of {limit} model calls for one request without finishing. What is done so far is kept: \
          ask me to go on, or split the request into smaller steps (agents.defaults.{key} sets the limit)."
     )
-}
-
-/// Shows visible text to the observer as it streams.
-struct StreamTap {
-    observer: Arc<dyn Observer>,
-    stream: StreamId,
-    shown: Mutex<Shown>,
-    secrets: Secrets,
-    emitted: AtomicBool,
-    /// Something went wrong before: what is counted in the end is more than one request.
-    tried_again: AtomicBool,
-    /// The last request that went to a provider.
-    sent: Mutex<Option<ChatRequest>>,
-}
-
-/// Filters of a stream before it is shown.
-struct Shown {
-    visible: VisibleStream,
-    hidden: SecretStream,
-}
-
-impl StreamTap {
-    fn new(observer: Arc<dyn Observer>, stream: StreamId, secrets: &Secrets) -> Self {
-        Self {
-            observer,
-            stream,
-            shown: Mutex::new(Shown { visible: VisibleStream::default(), hidden: secrets.stream() }),
-            secrets: secrets.clone(),
-            emitted: AtomicBool::new(false),
-            tried_again: AtomicBool::new(false),
-            sent: Mutex::default(),
-        }
-    }
-
-    fn take_sent(&self) -> Option<ChatRequest> {
-        self.sent.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    fn tried_again(&self) -> bool {
-        self.tried_again.load(Ordering::Relaxed)
-    }
-
-    fn show(&self, text: String) {
-        if !text.is_empty() {
-            self.emitted.store(true, Ordering::Relaxed);
-            self.observer.signal(Signal::Delta { stream: self.stream.clone(), text });
-        }
-    }
-
-    /// Ends the stream; whether anything was shown.
-    fn finish(&self, resuming: bool) -> bool {
-        let rest = {
-            let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-            let Shown { visible, hidden } = &mut *shown;
-            hidden.push(&visible.finish()) + &hidden.finish()
-        };
-        self.show(rest);
-        let emitted = self.emitted.load(Ordering::Relaxed);
-        if emitted {
-            self.observer.signal(Signal::StreamEnd { stream: self.stream.clone(), resuming });
-        }
-        emitted
-    }
-}
-
-impl DeltaSink for StreamTap {
-    fn sending(&self, request: &ChatRequest) {
-        *self.sent.lock().unwrap_or_else(PoisonError::into_inner) = Some(request.clone());
-    }
-
-    fn delta(&self, delta: Delta) {
-        match delta {
-            Delta::Text(piece) => {
-                let seen = {
-                    let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-                    let Shown { visible, hidden } = &mut *shown;
-                    hidden.push(&visible.push(&piece))
-                };
-                self.show(seen);
-            }
-            Delta::Reasoning(_) => {}
-            Delta::Notice(notice) => {
-                self.tried_again.store(true, Ordering::Relaxed);
-                self.observer.signal(Signal::Notice(self.secrets.hide(&notice).into_owned()));
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The deltas that an observer sees of these pieces.
-    fn shown(pieces: &[&str]) -> Vec<String> {
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let kept = seen.clone();
-        let observer = move |signal| {
-            if let Signal::Delta { text, .. } = signal {
-                kept.lock().unwrap().push(text);
-            }
-        };
-        let secrets = Secrets::new(["open sesame".to_owned()]);
-        let tap = StreamTap::new(Arc::new(observer), StreamId::from("s"), &secrets);
-        pieces.iter().for_each(|piece| tap.delta(Delta::Text((*piece).to_owned())));
-        tap.finish(false);
-        drop(tap);
-        seen.lock().unwrap().clone()
-    }
-
-    #[test]
-    fn a_secret_over_several_pieces_is_in_no_draft() {
-        assert_eq!(shown(&["say op", "en ses", "ame now"]), ["say ", "*** now"]);
-        assert_eq!(shown(&["open", " sesa<think>x</think>me"]).concat(), "***");
-        assert_eq!(shown(&["open", " door"]), ["open door"]);
-        assert_eq!(shown(&["an op"]), ["an ", "op"]);
-    }
 }

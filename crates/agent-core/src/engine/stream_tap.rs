@@ -1,0 +1,131 @@
+//! Text of a model on its way to the observer.
+//!
+//! Thinking is left out and secrets are hidden before anything is shown; the end of what came is
+//! held back while either may begin there.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nanobot_provider::{ChatRequest, Delta, DeltaSink};
+use nanobot_redact::{SecretStream, Secrets};
+use nanobot_types::StreamId;
+
+use super::visible::VisibleStream;
+use crate::{Observer, Signal};
+
+/// Shows visible text to the observer as it streams.
+pub(super) struct StreamTap {
+    observer: Arc<dyn Observer>,
+    stream: StreamId,
+    shown: Mutex<Shown>,
+    secrets: Secrets,
+    emitted: AtomicBool,
+    /// Something went wrong before: what is counted in the end is more than one request.
+    tried_again: AtomicBool,
+    /// The last request that went to a provider.
+    sent: Mutex<Option<ChatRequest>>,
+}
+
+/// Filters of a stream before it is shown.
+struct Shown {
+    visible: VisibleStream,
+    hidden: SecretStream,
+}
+
+impl StreamTap {
+    pub(super) fn new(observer: Arc<dyn Observer>, stream: StreamId, secrets: &Secrets) -> Self {
+        Self {
+            observer,
+            stream,
+            shown: Mutex::new(Shown { visible: VisibleStream::default(), hidden: secrets.stream() }),
+            secrets: secrets.clone(),
+            emitted: AtomicBool::new(false),
+            tried_again: AtomicBool::new(false),
+            sent: Mutex::default(),
+        }
+    }
+
+    pub(super) fn take_sent(&self) -> Option<ChatRequest> {
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    pub(super) fn tried_again(&self) -> bool {
+        self.tried_again.load(Ordering::Relaxed)
+    }
+
+    fn show(&self, text: String) {
+        if !text.is_empty() {
+            self.emitted.store(true, Ordering::Relaxed);
+            self.observer.signal(Signal::Delta { stream: self.stream.clone(), text });
+        }
+    }
+
+    /// Ends the stream. `true` if anything was shown.
+    pub(super) fn finish(&self, resuming: bool) -> bool {
+        let rest = {
+            let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+            let Shown { visible, hidden } = &mut *shown;
+            hidden.push(&visible.finish()) + &hidden.finish()
+        };
+        self.show(rest);
+        let emitted = self.emitted.load(Ordering::Relaxed);
+        if emitted {
+            self.observer.signal(Signal::StreamEnd { stream: self.stream.clone(), resuming });
+        }
+        emitted
+    }
+}
+
+impl DeltaSink for StreamTap {
+    fn sending(&self, request: &ChatRequest) {
+        *self.sent.lock().unwrap_or_else(PoisonError::into_inner) = Some(request.clone());
+    }
+
+    fn delta(&self, delta: Delta) {
+        match delta {
+            Delta::Text(piece) => {
+                let seen = {
+                    let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+                    let Shown { visible, hidden } = &mut *shown;
+                    hidden.push(&visible.push(&piece))
+                };
+                self.show(seen);
+            }
+            Delta::Reasoning(_) => {}
+            Delta::Notice(notice) => {
+                self.tried_again.store(true, Ordering::Relaxed);
+                self.observer.signal(Signal::Notice(self.secrets.hide(&notice).into_owned()));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The deltas that an observer sees of these pieces.
+    fn shown(pieces: &[&str]) -> Vec<String> {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let kept = seen.clone();
+        let observer = move |signal| {
+            if let Signal::Delta { text, .. } = signal {
+                kept.lock().unwrap().push(text);
+            }
+        };
+        let secrets = Secrets::new(["open sesame".to_owned()]);
+        let tap = StreamTap::new(Arc::new(observer), StreamId::from("s"), &secrets);
+        pieces.iter().for_each(|piece| tap.delta(Delta::Text((*piece).to_owned())));
+        tap.finish(false);
+        drop(tap);
+        seen.lock().unwrap().clone()
+    }
+
+    #[test]
+    fn a_secret_over_several_pieces_is_in_no_draft() {
+        assert_eq!(shown(&["say op", "en ses", "ame now"]), ["say ", "*** now"]);
+        assert_eq!(shown(&["open", " sesa<think>x</think>me"]).concat(), "***");
+        assert_eq!(shown(&["open", " door"]), ["open door"]);
+        assert_eq!(shown(&["an op"]), ["an ", "op"]);
+    }
+}
