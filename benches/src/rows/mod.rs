@@ -4,6 +4,7 @@ mod context;
 mod crowd;
 mod history;
 mod idle;
+mod page;
 mod rounds;
 mod turn;
 mod version;
@@ -47,6 +48,8 @@ pub enum Measurement {
     History,
     /// What a request of a long session is made of
     Context,
+    /// A web page in the process that reads strangers' formats
+    Page,
     /// A gateway with nothing to do
     Idle,
     /// A hundred sessions at a time
@@ -75,6 +78,7 @@ async fn rows(measurement: Measurement, plan: &Plan, programs: &Programs) -> Res
         Measurement::Rounds => rounds::rows(plan, programs).await,
         Measurement::History => history::rows(plan, programs).await,
         Measurement::Context => context::rows().await,
+        Measurement::Page => page::rows(plan, programs).await,
         Measurement::Idle => idle::rows(plan, programs).await,
         Measurement::Crowd => crowd::rows(programs).await,
     }
@@ -106,15 +110,20 @@ impl Runs {
     }
 
     fn median(&self, of: impl Fn(&Usage) -> u64) -> f64 {
-        let mut values: Vec<u64> = self.0.iter().map(of).collect();
-        values.sort_unstable();
-        let upper = values.get(values.len() / 2);
-        let lower = values.get(values.len().saturating_sub(1) / 2);
-        match (lower, upper) {
-            #[expect(clippy::cast_precision_loss, reason = "microseconds and bytes of one process are far below 2^53")]
-            (Some(lower), Some(upper)) => (*lower as f64 + *upper as f64) / 2.0,
-            _ => f64::NAN,
-        }
+        median(self.0.iter().map(|usage| u128::from(of(usage))))
+    }
+}
+
+/// The middle value, or the middle between two; not a number if there is none.
+fn median(values: impl Iterator<Item = u128>) -> f64 {
+    let mut values: Vec<u128> = values.collect();
+    values.sort_unstable();
+    let upper = values.get(values.len() / 2);
+    let lower = values.get(values.len().saturating_sub(1) / 2);
+    match (lower, upper) {
+        #[expect(clippy::cast_precision_loss, reason = "microseconds and bytes of one process are far below 2^53")]
+        (Some(lower), Some(upper)) => (*lower as f64 + *upper as f64) / 2.0,
+        _ => f64::NAN,
     }
 }
 

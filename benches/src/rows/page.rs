@@ -1,0 +1,74 @@
+//! A web page of 50 KB: in the helper process that reads strangers' formats, and in this process.
+
+use std::time::Instant;
+
+use anyhow::Result;
+use nanobot_extract::{Answer, Extract, HelperProcess, PageRequest, Request, TextMode};
+
+use super::{Plan, median};
+use crate::programs::Programs;
+use crate::table::{Row, Unit};
+
+/// The size of the page.
+const BYTES: usize = 50_000;
+/// The most that a start and a page may take together.
+const COLD: f64 = 8_000.0;
+/// The most that a page in a helper that runs may take longer than in this process.
+const WARM: f64 = 3_000.0;
+
+pub(super) async fn rows(plan: &Plan, programs: &Programs) -> Result<Vec<Row>> {
+    let page = page();
+    let (mut cold, mut warm, mut here) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..plan.runs {
+        let helper = HelperProcess::at(programs.nanobot.clone());
+        cold.push(timed(&helper, &page).await?);
+        warm.push(timed(&helper, &page).await?);
+        let began = Instant::now();
+        is_read(&nanobot_extract::read(page.clone())?)?;
+        here.push(began.elapsed());
+    }
+    let [cold, warm, here] = [cold, warm, here].map(|times| median(times.iter().map(|time| time.as_micros())));
+    let unit = Unit::Microseconds;
+    Ok(vec![
+        Row::limit("page of 50 KB, helper started, wall", unit, cold, "≤ 8 ms", COLD).beside(unit, cold, here),
+        Row::limit("page of 50 KB, helper warm, wall", unit, warm, "≤ 3 ms over floor", here + WARM)
+            .beside(unit, warm, here),
+    ])
+}
+
+async fn timed(helper: &HelperProcess, page: &Request) -> Result<std::time::Duration> {
+    let began = Instant::now();
+    let answer = helper.extract(page.clone()).await?;
+    let spent = began.elapsed();
+    is_read(&answer)?;
+    Ok(spent)
+}
+
+fn is_read(answer: &Answer) -> Result<()> {
+    let Answer::Page(page) = answer else { anyhow::bail!("the answer is of another kind") };
+    anyhow::ensure!(page.text.contains("Paragraph 20 "), "the text of the page is missing");
+    Ok(())
+}
+
+/// An article with headings, links, lists and emphasis.
+fn page() -> Request {
+    let mut body =
+        String::from("<!doctype html><html><head><title>An article</title></head><body><nav>Home</nav><article>");
+    for number in 0_u32.. {
+        if body.len() > BYTES {
+            break;
+        }
+        body.push_str(&format!(
+            "<h2>Section {number}</h2><p>Paragraph {number} of some words, <em>stressed</em> and <a href='/{number}'>linked</a>, \
+             which goes on for as long as people write: one clause after the other, commas included, until it ends.</p>\
+             <ul><li>first</li><li>second with <code>code</code></li></ul>"
+        ));
+    }
+    body.push_str("</article></body></html>");
+    Request::Page(PageRequest {
+        url: "https://example.com/articles/1".to_owned(),
+        content_type: "text/html; charset=utf-8".to_owned(),
+        mode: TextMode::Markdown,
+        body: body.into_bytes(),
+    })
+}
