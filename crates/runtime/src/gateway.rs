@@ -107,7 +107,8 @@ impl Gateway {
         };
         let control = listen(&control_socket(config)).await;
         let background = Background::of(config, &bus, assistant.router.clone())?;
-        let following = Following::new(config, config.loader(schema()?), make_all(wanted(config)?), secrets);
+        let channels = wanted(config)?.into_iter().map(|wanted| wanted.teaching(&secrets)).collect();
+        let following = Following::new(config, config.loader(schema()?), make_all(channels), secrets);
         let media = MediaSettings::below(config.paths().media.clone());
         let started = Instant::now();
         Ok(Self {

@@ -53,12 +53,17 @@ fn noted(root: &Path, values: &mut Vec<String>) {
     for file in entries(root).flat_map(|folder| entries(&folder.path())) {
         if file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() <= LONGEST_NOTE)
             && let Ok(text) = std::fs::read_to_string(file.path())
-            && let Ok(Value::Object(note)) = serde_json::from_str(&text)
         {
-            let secret = note.iter().filter(|(name, _)| is_secret_name(name));
-            values.extend(secret.filter_map(|(_, value)| value.as_str().map(str::to_owned)));
+            values.extend(tokens_in(&text));
         }
     }
+}
+
+/// Texts under the names of secrets in a note.
+pub(crate) fn tokens_in(note: &str) -> Vec<String> {
+    let Ok(Value::Object(note)) = serde_json::from_str(note) else { return Vec::new() };
+    let secret = note.iter().filter(|(name, _)| is_secret_name(name));
+    secret.filter_map(|(_, value)| value.as_str().map(str::to_owned)).collect()
 }
 
 /// A log without secrets. Each write has to be whole lines, as those of `tracing` are.

@@ -93,7 +93,7 @@ impl Following {
     fn read(&self) -> Result<Vec<Wanted>, ConfigError> {
         let config = self.loader.clone().load()?;
         self.secrets.learn(secrets::values(&config));
-        wanted(&config)
+        Ok(wanted(&config)?.into_iter().map(|wanted| wanted.teaching(&self.secrets)).collect())
     }
 
     /// Brings the channels to where the configuration has them.

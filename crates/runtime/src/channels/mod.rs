@@ -6,6 +6,7 @@
 //! homes, containers aside, and a crash releases it. What runs elsewhere only the platform knows.
 
 mod following;
+mod learning;
 mod login;
 mod notices;
 mod status;
@@ -17,10 +18,11 @@ use std::collections::btree_map::Entry;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use nanobot_channel::{Channel, ChannelError, ChannelName, RawConfig};
+use nanobot_channel::{Channel, ChannelError, ChannelName, Notes, RawConfig};
 use nanobot_channels::{ChannelSettings, ChannelsError, DeliverySettings, FileNotes, ManagedChannel, PairingStore};
 use nanobot_config::{Config, ConfigError};
 use nanobot_control::TERMINAL_CHANNEL;
+use nanobot_redact::Secrets;
 use nanobot_tools::WebConfig;
 use serde::Deserialize;
 use serde_json::Value;
@@ -28,6 +30,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 
 pub(crate) use following::Following;
+use learning::LearningNotes;
 pub use login::{ChannelLogin, PendingLesson};
 pub use notices::LifecycleNotices;
 pub(crate) use notices::Notices;
@@ -117,6 +120,13 @@ impl Wanted {
         let (name, shared) = (ChannelName::from(name), config.section("channels")?);
         let pairing = PairingStore::in_folder(&config.paths().data_dir);
         Ok(Self { name, kind, is_enabled: enabled, raw, shared, claim, pairing })
+    }
+
+    /// Adds tokens that the channel notes to `secrets`.
+    pub(crate) fn teaching(mut self, secrets: &Secrets) -> Self {
+        let learning = |inner| Arc::new(LearningNotes { inner, secrets: secrets.clone() }) as Arc<dyn Notes>;
+        self.raw.notes = self.raw.notes.map(learning);
+        self
     }
 
     /// Makes the channel; opens nothing.
