@@ -38,11 +38,15 @@ for name in "${targets[@]}"; do
     for folder in "fuzz/seeds/$name" "fuzz/regressions/$name"; do
         [[ -d "$folder" ]] && seeds+=("$folder")
     done
+    log="$corpora/$name.log"
     printf '== fuzz %s: %s s\n' "$name" "$seconds"
-    if ! NANOBOT_FUZZ_TARGET="$name" "$program" "$corpora/$name" "${seeds[@]}" -max_total_time="$seconds" \
+    if NANOBOT_FUZZ_TARGET="$name" "$program" "$corpora/$name" "${seeds[@]}" -max_total_time="$seconds" \
         -artifact_prefix="fuzz/regressions/$name/" -max_len="${NANOBOT_FUZZ_LENGTH:-4096}" -timeout=10 -rss_limit_mb=1024 \
-        -verbosity=0 -print_final_stats=1; then
+        -verbosity=0 -print_final_stats=1 >"$log" 2>&1; then
+        grep -a '^stat::\(number_of_executed_units\|slowest_unit_time_sec\|peak_rss_mb\)' "$log"
+    else
         failed+=("$name")
+        tail -n 60 "$log"
     fi
 done
 if [[ ${#failed[@]} -gt 0 ]]; then

@@ -2,14 +2,24 @@
 //!
 //! Read by the fuzzer and, for the findings in `regressions/`, by an ordinary test.
 
+use std::io;
+use std::net::IpAddr;
 use std::path::Path;
+use std::sync::Arc;
 
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use chrono::{DateTime, Utc};
+use futures_util::FutureExt as _;
 use nanobot_channel::{Dialect, Measure, TextStyle, json};
 use nanobot_channel_websocket::protocol::ClientFrame;
 use nanobot_cron::{Schedule, time_in, zone_named};
+use nanobot_extract::{Answer, MailText, PageRequest, Request, TextMode};
+use nanobot_guard::{Resolver, UrlGuard};
 use nanobot_provider::{Fold, StreamEvent};
-use nanobot_types::FinishReason;
+use nanobot_tool::{Registry, Tool, ToolContext};
+use nanobot_types::{Effect, FinishReason, ToolCall, ToolResult, ToolSource, ToolSpec};
 use serde_json::Value;
 
 /// A target and its name, which is also the name of its folders.
@@ -25,15 +35,19 @@ const TARGETS: &[Target] = &[
     ("discord", discord),
     ("edit", edit),
     ("json", json),
+    ("mail", mail),
     ("markdown", markdown),
+    ("page", page),
     ("redact", redact),
     ("search_page", search_page),
+    ("secrets", secrets),
     ("session_line", nanobot_session::fuzz::line),
     ("skill", skill),
     ("skill_archive", skill_archive),
     ("slack", slack),
     ("telegram", telegram),
     ("urls", urls),
+    ("validation", validation),
     ("websocket", websocket),
 ];
 
@@ -190,6 +204,17 @@ fn json(data: &[u8]) {
     assert_eq!(bounded, serde_json::from_slice::<Value>(data).ok());
 }
 
+/// A mail has a bounded number of authors, ancestors and files.
+fn mail(data: &[u8]) {
+    if let Ok(Answer::MailHeader(header)) = nanobot_extract::read(Request::MailHeader(data.to_vec())) {
+        assert!(header.from.len() <= 2, "{} authors", header.from.len());
+    }
+    if let Ok(Answer::Mail(mail)) = nanobot_extract::read(Request::Mail(data.to_vec())) {
+        assert!(mail.files.len() <= MailText::MAX_FILES);
+        assert!(!mail.text.contains('\r'), "{:?}", mail.text);
+    }
+}
+
 /// Every part fits.
 fn markdown(data: &[u8]) {
     text(data, |text| {
@@ -209,11 +234,50 @@ fn markdown(data: &[u8]) {
     });
 }
 
+/// The first byte chooses the form and the type of the content.
+fn page(data: &[u8]) {
+    let Some((first, body)) = data.split_first() else { return };
+    let types = ["text/html", "text/html; charset=shift_jis", "application/json", ""];
+    let page = PageRequest {
+        url: "https://example.com/a/".to_owned(),
+        content_type: types[usize::from(first >> 1) % types.len()].to_owned(),
+        mode: if first & 1 == 0 { TextMode::Markdown } else { TextMode::Text },
+        body: body.to_vec(),
+    };
+    drop(nanobot_extract::read(Request::Page(page)));
+}
+
 /// Redaction is idempotent.
 fn redact(data: &[u8]) {
     text(data, |text| {
         let once = nanobot_redact::without_secrets(text);
         assert_eq!(nanobot_redact::without_secrets(&once), once);
+    });
+}
+
+/// A secret between other texts is hidden, however they are cut. The first byte says where.
+fn secrets(data: &[u8]) {
+    let Some((cut, data)) = data.split_first() else { return };
+    text(data, |text| {
+        let mut parts = text.splitn(3, '\0');
+        let [Some(secret), Some(before), after] = [parts.next(), parts.next(), parts.next()] else { return };
+        let secret = secret.trim();
+        // The mark that replaces secrets could complete one of stars.
+        if secret.chars().count() < nanobot_redact::SHORTEST || text.contains('*') {
+            return;
+        }
+        let secrets = nanobot_redact::Secrets::new([secret.to_owned()]);
+        for spelling in [secret.to_owned(), STANDARD.encode(secret), URL_SAFE_NO_PAD.encode(secret)] {
+            let text = format!("{before}{spelling}{}", after.unwrap_or_default());
+            let whole = secrets.hide(&text);
+            assert!(!whole.contains(&spelling), "{whole:?}");
+            let mut stream = secrets.stream();
+            let characters: Vec<char> = text.chars().collect();
+            let chunks = characters.chunks(usize::from(*cut).max(1)).map(String::from_iter);
+            let mut pieces: String = chunks.map(|chunk| stream.push(&chunk)).collect();
+            pieces.push_str(&stream.finish());
+            assert_eq!(pieces, whole, "cut every {cut} characters");
+        }
     });
 }
 
@@ -226,10 +290,82 @@ fn urls(data: &[u8]) {
             assert!(!nanobot_guard::is_public(address) || nanobot_guard::is_public(canonical));
             assert!(!(nanobot_guard::is_public(address) && nanobot_guard::is_metadata(address)));
         }
+        let guard = UrlGuard::new(Arc::new(Anywhere), Vec::new());
+        if let Some(Ok(checked)) = guard.check(text).now_or_never() {
+            // The client connects to the host and the port that this parser finds in the text.
+            let sent: http::Uri = checked.url().as_str().parse().expect("a checked URL can be sent");
+            assert_eq!(sent.host(), checked.url().host_str());
+            assert_eq!(sent.port_u16(), checked.url().port());
+            for address in checked.addresses() {
+                assert!(nanobot_guard::is_public(address.ip()), "{text:?} leads to {address}");
+            }
+            let again = guard.check(checked.url().as_str()).now_or_never();
+            assert_eq!(
+                again.and_then(Result::ok).map(|again| again.addresses().to_vec()),
+                Some(checked.addresses().to_vec())
+            );
+        }
         let folder = std::env::temp_dir().join("nanobot-fuzz-workspace");
         let policy = nanobot_guard::PathPolicy::new(nanobot_guard::PathRules::new(&folder)).confined();
         if let Ok(found) = policy.read(Path::new(text)) {
             assert!(found.path().starts_with(policy.workspace()), "{text:?} leads to {}", found.path().display());
         }
     });
+}
+
+/// Arguments of a call, after a NUL its schema. A tool gets what it would get again.
+fn validation(data: &[u8]) {
+    text(data, |text| {
+        let Some((arguments, schema)) = text.split_once('\0') else { return };
+        let Ok(schema) = json::from_str::<Value>(schema) else { return };
+        let registry = Registry::new();
+        if registry.register(Arc::new(Echo(spec(schema)))).is_err() {
+            return;
+        }
+        let run = |arguments: &str| {
+            let call = ToolCall::new("1", "echo", arguments);
+            let context = ToolContext::detached("fuzz");
+            registry.run(&call, &context).now_or_never().expect("nothing is waited for")
+        };
+        let result = run(arguments);
+        if result.success {
+            assert_eq!(run(&result.output).output, result.output);
+        }
+    });
+}
+
+fn spec(parameters: Value) -> ToolSpec {
+    ToolSpec {
+        name: "echo".into(),
+        description: String::new(),
+        parameters,
+        effect: Effect::Pure,
+        source: ToolSource::BuiltIn,
+    }
+}
+
+/// Answers with its arguments.
+#[derive(Debug)]
+struct Echo(ToolSpec);
+
+#[async_trait]
+impl Tool for Echo {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    async fn execute(&self, arguments: Value, _context: &ToolContext) -> ToolResult {
+        ToolResult::ok(arguments.to_string())
+    }
+}
+
+/// Resolves every name to a public address.
+#[derive(Debug)]
+struct Anywhere;
+
+#[async_trait]
+impl Resolver for Anywhere {
+    async fn resolve(&self, _host: &str) -> io::Result<Vec<IpAddr>> {
+        Ok(vec![IpAddr::from([8, 8, 8, 8])])
+    }
 }

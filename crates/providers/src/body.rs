@@ -81,11 +81,12 @@ pub(crate) async fn lines(
             Some(chunk) => head.extend_from_slice(&chunk?),
             None => return Err(ProviderError::Malformed("the answer has no content".to_owned())),
         }
-        if head.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(&head) {
-            continue;
-        }
-        if head.starts_with(BYTE_ORDER_MARK) {
+        // The event parser panics on a mark that is left.
+        while head.starts_with(BYTE_ORDER_MARK) {
             drop(head.split_to(BYTE_ORDER_MARK.len()));
+        }
+        if BYTE_ORDER_MARK.starts_with(&head) {
+            continue;
         }
         if let Some(first) = head.iter().find(|byte| !byte.is_ascii_whitespace()) {
             break *first;

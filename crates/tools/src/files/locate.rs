@@ -183,12 +183,7 @@ fn unified_diff(old: &[&str], new: &[&str], operations: Vec<DiffOp>, old_name: &
             lines.push("… and more".to_owned());
             break;
         }
-        let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
-        lines.push(format!(
-            "@@ -{} +{} @@",
-            span(first.old_range().start, last.old_range().end),
-            span(first.new_range().start, last.new_range().end),
-        ));
+        lines.push(format!("@@ -{} +{} @@", span(&group, DiffOp::old_range), span(&group, DiffOp::new_range)));
         for operation in &group {
             push_lines(&mut lines, operation, old, new);
         }
@@ -215,10 +210,14 @@ fn push_lines(lines: &mut Vec<String>, operation: &DiffOp, old: &[&str], new: &[
     }
 }
 
-/// A range of lines as diffs write it.
-fn span(start: usize, end: usize) -> String {
-    match end - start {
-        0 => format!("{start},0"),
+/// The lines of one side of a group, as diffs write them. Where an operation has no lines on that
+/// side, the diff crate may name a place that lies out of order.
+fn span(group: &[DiffOp], side: impl Fn(&DiffOp) -> Range<usize>) -> String {
+    let ranges = || group.iter().map(&side).filter(|range| !range.is_empty());
+    let Some(start) = ranges().map(|range| range.start).min() else {
+        return format!("{},0", group.first().map_or(0, |first| side(first).start));
+    };
+    match ranges().map(|range| range.len()).sum() {
         1 => (start + 1).to_string(),
         length => format!("{},{length}", start + 1),
     }
