@@ -15,6 +15,9 @@ const HEADING: &str = "[EMAIL-CONTEXT] Email received.";
 /// The mark of what the sender did not write.
 const FOREIGN: &str = "[what follows was forwarded or quoted: the sender did not write it]";
 
+/// The longest Message-ID that is taken as it is, in bytes.
+const LONGEST_ID: usize = 64;
+
 /// How much of a text tells it from others, in characters.
 const TELLING: usize = 1000;
 
@@ -68,6 +71,8 @@ impl Arrived<'_> {
         let Some(own) = &ids.own else { return format!("uid:{}.{}", self.uid.validity, self.uid.uid) };
         // Of a large mail perhaps only the beginning is here.
         let beginning: String = self.content.text.chars().take(TELLING).collect();
+        // A sender decides how long it is, and it is a key of the ledger and the session.
+        let own = if own.len() <= LONGEST_ID { own.clone() } else { format!("{:032x}", fingerprint(own)) };
         format!("{own}#{:016x}", fingerprint(&format!("{date}\n{subject}\n{beginning}")) >> 64)
     }
 

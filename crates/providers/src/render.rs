@@ -1,5 +1,6 @@
 //! A request as the vendor's cache sees it.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use nanobot_provider::ChatRequest;
@@ -59,7 +60,7 @@ pub(crate) fn number(value: f32) -> f64 {
     value.to_string().parse().unwrap_or_else(|_not_a_number| f64::from(value))
 }
 
-/// Ids of calls as a vendor takes them: in its characters, each used once, and each result under
+/// Ids of calls as a vendor takes them: in its characters, at most 64 of them, each used once, and each result under
 /// the id of its call. What becomes of an id depends only on what came before it.
 #[derive(Debug)]
 pub(crate) struct CallIds<'a> {
@@ -75,11 +76,13 @@ impl<'a> CallIds<'a> {
 
     /// The id of the next call. One that `is_own` came from this vendor and keeps its characters.
     pub(crate) fn call(&mut self, id: &'a CallId, is_own: bool) -> String {
-        let mut spelled = if is_own { id.to_string() } else { (self.spell)(id.as_str()) };
+        // An older session may hold what no vendor takes.
+        let short = bounded_id(id.as_str());
+        let mut spelled = if is_own { short.clone().into_owned() } else { (self.spell)(&short) };
         let mut count = 1;
         while !self.taken.insert(spelled.clone()) {
             count += 1;
-            spelled = (self.spell)(&format!("{id}_{count}"));
+            spelled = (self.spell)(&bounded_id(&format!("{short}_{count}")));
         }
         self.latest.insert(id, spelled.clone());
         spelled
@@ -87,7 +90,7 @@ impl<'a> CallIds<'a> {
 
     /// The id under which a result goes.
     pub(crate) fn result(&self, id: &CallId) -> String {
-        self.latest.get(id).cloned().unwrap_or_else(|| (self.spell)(id.as_str()))
+        self.latest.get(id).cloned().unwrap_or_else(|| (self.spell)(&bounded_id(id.as_str())))
     }
 }
 
@@ -101,6 +104,16 @@ pub(crate) fn plain_id(id: &str) -> String {
 pub(crate) fn short_id(id: &str) -> String {
     let is_short = id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric());
     if is_short { id.to_owned() } else { digest(id).chars().take(9).collect() }
+}
+
+/// The longest id of a call that vendors take, in bytes.
+const ID_LIMIT: usize = 64;
+
+/// Shortens an id of more than [`ID_LIMIT`] bytes to a hash of it. The same id is always shortened alike,
+/// whoever gave it and whoever gets it; a short one stays what it is. Should two ids come to the same,
+/// [`CallIds`] tells them apart.
+pub(crate) fn bounded_id(id: &str) -> Cow<'_, str> {
+    if id.len() <= ID_LIMIT { Cow::Borrowed(id) } else { Cow::Owned(format!("id_{}", digest(id))) }
 }
 
 /// Forty characters that stand for a text.
@@ -122,11 +135,30 @@ mod tests {
     }
 
     #[test]
+    fn long_ids_are_shortened_alike_and_stay_different() {
+        let long = |end: &str| format!("{}{end}", "读".repeat(40));
+        let short = bounded_id(&long("a")).into_owned();
+        assert_eq!(
+            (short.len(), bounded_id(&long("a")), bounded_id(&short)),
+            (43, short.as_str().into(), short.as_str().into())
+        );
+        assert_ne!(bounded_id(&long("b")), short);
+        assert_eq!(bounded_id(&"x".repeat(64)), "x".repeat(64));
+    }
+
+    #[test]
     fn an_id_used_again_is_told_apart() {
         let (id, odd) = (CallId::from("c"), CallId::from("a|b"));
         let mut ids = CallIds::new(plain_id);
         assert_eq!((ids.call(&id, false), ids.result(&id)), ("c".to_owned(), "c".to_owned()));
         assert_eq!((ids.call(&id, false), ids.result(&id)), ("c_2".to_owned(), "c_2".to_owned()));
         assert_eq!(ids.call(&odd, true), "a|b");
+        let long = CallId::from("x".repeat(64));
+        assert_eq!([true, false].map(|own| ids.call(&long, own).len() <= 64), [true; 2]);
+        let longer = CallId::from("x".repeat(500));
+        for own in [true, false] {
+            let sent = ids.call(&longer, own);
+            assert!(sent.len() <= 64 && sent == ids.result(&longer), "{sent}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Models over HTTP: both shapes, and what goes wrong with them.
 
-use nanobot_testkit::{ModelServer, Reply};
+use nanobot_testkit::{ModelServer, Reply, ScriptedCall};
 use serde_json::json;
 
 use crate::support::{Home, assert_says, finish};
@@ -130,4 +130,39 @@ async fn control_c_ends_a_question_and_what_was_asked_is_kept() {
     let ended = tokio::time::timeout(DEADLINE, child.wait()).await.expect("the program ends in time");
     assert_eq!(ended.unwrap().code(), Some(130));
     assert_says(&home.read("workspace/sessions/cli_direct.jsonl"), &["hello"]);
+}
+
+/// Vendors take ids of 64 characters, and a history outlives the vendor that it began with.
+#[tokio::test]
+async fn long_ids_of_calls_are_shortened_alike_everywhere() {
+    let ids = ["a", "b"].map(|end| format!("call_{}{end}", "x".repeat(300)));
+    let calls = ids.clone().map(|id| ScriptedCall::new("list_dir", &json!({"path": "."})).with_id(id));
+    let model = ModelServer::scripted([Reply::calls(calls), Reply::text("One."), Reply::text("Two.")]).await.unwrap();
+    let home = Home::with_model(&model.base_url());
+    // An older program kept a long id as it was.
+    let old = json!({"role": "assistant", "content": "", "tool_calls": [
+        {"id": ids[0], "type": "function", "function": {"name": "list_dir", "arguments": "{}"}}]});
+    let result = json!({"role": "tool", "tool_call_id": ids[0], "name": "list_dir", "content": "nothing"});
+    let asked = json!({"role": "user", "content": "before"});
+    home.write("workspace/sessions/cli_direct.jsonl", &format!("{asked}\n{old}\n{result}\n"));
+    assert_eq!(home.run(&["agent", "-m", "one"]).await.stdout, "One.\n");
+    assert_eq!(home.run(&["agent", "-m", "two"]).await.stdout, "Two.\n");
+    home.configure(&json!({
+        "agents": {"defaults": {"model": "anthropic/claude-test", "provider": "anthropic"}},
+        "providers": {"anthropic": {"apiKey": "test-key", "apiBase": model.base_url()}},
+    }));
+    model.push(Reply::text("Three."));
+    assert_eq!(home.run(&["agent", "-m", "three"]).await.stdout, "Three.\n");
+    assert_eq!(model.violations(), Vec::<String>::new());
+    let bodies: Vec<String> = model.requests().iter().map(|request| request.json.to_string()).collect();
+    let sent = |body: &str| -> std::collections::BTreeSet<String> {
+        body.split('"').filter(|text| text.starts_with("id_")).map(str::to_owned).collect()
+    };
+    let last = sent(&bodies[3]);
+    // The old call, and the two new ones: one of them has the old one's id, and is told apart.
+    assert_eq!(last.len(), 3, "{last:?}");
+    assert!(last.iter().all(|id| id.len() <= 64), "{last:?}");
+    assert_eq!((sent(&bodies[1]), sent(&bodies[2])), (last.clone(), last.clone()));
+    assert!(sent(&bodies[0]).is_subset(&last), "{bodies:?}");
+    assert!(bodies.iter().all(|body| !body.contains(&ids[0]) && !body.contains(&ids[1])));
 }

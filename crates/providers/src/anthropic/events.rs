@@ -5,6 +5,7 @@ use nanobot_types::{FinishReason, Map, Usage};
 use serde_json::Value;
 
 use crate::fault::Faults;
+use crate::render::bounded_id;
 
 #[derive(Debug)]
 pub(crate) struct EventReader {
@@ -83,7 +84,12 @@ impl EventReader {
             "tool_use" => {
                 let index = self.calls;
                 self.calls += 1;
-                events.push(piece(index, Some(words("id")), Some(words("name")), String::new()));
+                events.push(piece(
+                    index,
+                    Some(bounded_id(&words("id")).into_owned()),
+                    Some(words("name")),
+                    String::new(),
+                ));
                 Open::Call { index, input: block.get("input").cloned().unwrap_or_default(), pieces: false }
             }
             _ => Open::Other,

@@ -9,6 +9,7 @@ use nanobot_types::{FinishReason, Map, Usage};
 use serde_json::Value;
 
 use crate::fault::Faults;
+use crate::render::bounded_id;
 
 /// The most calls of one answer. Each piece is searched among them.
 const CALL_LIMIT: usize = 256;
@@ -121,7 +122,7 @@ impl ChunkReader {
     fn call(&mut self, choice: u64, position: Option<usize>, call: &Value) -> StreamEvent {
         let text =
             |value: Option<&Value>| value.and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
-        let id = text(call.get("id"));
+        let id = text(call.get("id")).map(|id| bounded_id(&id).into_owned());
         let function = call.get("function").unwrap_or(&Value::Null);
         let name = text(function.get("name"));
         let index = position.and_then(|_| call.get("index").and_then(Value::as_u64));

@@ -51,7 +51,9 @@ impl Problems {
 
     fn call_id(&mut self, place: &str, id: &str) {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        self.require(!id.is_empty() && id.chars().all(plain), || format!("{place}: {id:?} is no tool call id"));
+        self.require((1..=64).contains(&id.len()) && id.chars().all(plain), || {
+            format!("{place}: {id:?} is no tool call id")
+        });
         let is_new = self.call_ids.insert(id.to_owned());
         self.require(is_new, || format!("{place}: tool call id {id:?} is used twice"));
     }
