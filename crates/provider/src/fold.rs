@@ -120,7 +120,10 @@ impl Fold {
         let Some(reason) = self.finished else {
             return Folded::Cut { text: self.text, usage: self.usage };
         };
-        let tool_calls = calls(self.calls.into_values(), self.taken, &reason);
+        let tool_calls = match reason {
+            FinishReason::Runaway => Vec::new(),
+            _ => calls(self.calls.into_values(), self.taken, &reason),
+        };
         let finish_reason = match reason {
             FinishReason::Stop if !tool_calls.is_empty() => FinishReason::ToolCalls,
             FinishReason::ToolCalls if tool_calls.is_empty() => FinishReason::Stop,
@@ -152,7 +155,9 @@ fn calls(pieces: impl Iterator<Item = Pieces>, mut taken: HashSet<String>, reaso
 fn call(pieces: Pieces, id: impl Into<CallId>, reason: &FinishReason) -> ToolCall {
     let name = sound_name(&pieces.name);
     let arguments = match reason {
-        FinishReason::Length => Err("the answer reached its token limit inside this call".to_owned()),
+        FinishReason::Length | FinishReason::Runaway => {
+            Err("the answer reached its token limit inside this call".to_owned())
+        }
         FinishReason::ContentFilter | FinishReason::Error | FinishReason::ContextOverflow => {
             Err("the vendor broke the answer off".to_owned())
         }

@@ -8,6 +8,7 @@ mod arguments;
 mod error;
 mod fold;
 mod handover;
+mod limit;
 mod request;
 mod router;
 mod stream;

@@ -6,6 +6,7 @@
 //! does: retrying is the router's.
 
 pub(crate) mod chunk;
+mod pace;
 mod request;
 
 use std::collections::VecDeque;
@@ -26,6 +27,7 @@ use secrecy::SecretString;
 use serde_json::Value;
 
 use self::chunk::ChunkReader;
+use self::pace::Pace;
 use crate::body::{self, Trouble};
 use crate::client::network_error;
 use crate::fault::Faults;
@@ -93,8 +95,12 @@ impl OpenAi {
     async fn exchange(&self, request: &ChatRequest, body: &Value) -> Result<ChatStream, ProviderError> {
         let url = self.url(request)?;
         let http = self.http.client_for(&url)?;
-        let call =
-            Arc::new(Call { faults: self.faults.clone(), trouble: Trouble::default(), done: AtomicBool::new(false) });
+        let call = Arc::new(Call {
+            faults: self.faults.clone(),
+            trouble: Trouble::default(),
+            pace: Arc::default(),
+            done: AtomicBool::new(false),
+        });
         let service = {
             let (http, call) = (http.clone(), Arc::clone(&call));
             tower::service_fn(move |factory: HttpRequestFactory| {
@@ -146,6 +152,7 @@ impl Config for Endpoint {
 struct Call {
     faults: Faults,
     trouble: Trouble,
+    pace: Arc<Pace>,
     /// Whether the vendor said `[DONE]`.
     done: AtomicBool,
 }
@@ -178,7 +185,8 @@ impl Call {
                 report.trouble.put(error.clone());
                 error
             });
-        Ok(http::Response::new(reqwest::Body::wrap_stream(lines)).into())
+        let paced = Arc::clone(&self.pace).keep(lines.boxed());
+        Ok(http::Response::new(reqwest::Body::wrap_stream(paced)).into())
     }
 
     /// The cause behind an error of the library.
@@ -232,6 +240,7 @@ impl<S: Stream<Item = Result<Value, OpenAIError>> + Unpin> State<S> {
                 return None;
             }
             let read = match self.chunks.next().await {
+                Some(Ok(chunk)) if self.call.pace.takes(&chunk) => continue,
                 Some(Ok(chunk)) => self.reader.read(&chunk),
                 Some(Err(error)) => Err(self.call.error(error)),
                 None => {

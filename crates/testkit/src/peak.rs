@@ -57,6 +57,31 @@ pub fn peak_of(test: &str, work: impl FnOnce()) -> Result<Option<u64>, TestkitEr
     Ok(line.parse().ok())
 }
 
+/// The processor time that one reading of hostile input may take: two seconds of a release build. A debug
+/// build is up to ten times as slow.
+pub const TIME_LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 2 });
+
+/// Has `run` take each of the inputs, in a process whose memory and processor time are measured, and
+/// panics where they are more than [`PEAK_LIMIT`] and [`TIME_LIMIT`].
+///
+/// To be called by the test of the full name `test`, once.
+pub fn assert_bounded<T>(test: &str, inputs: impl IntoIterator<Item = T>, mut run: impl FnMut(T)) {
+    let work = || {
+        for (number, input) in inputs.into_iter().enumerate() {
+            let before = processor_time();
+            run(input);
+            let spent = processor_time().zip(before).map(|(after, before)| after.saturating_sub(before));
+            tracing::debug!(number, ?spent, "hostile input was read");
+            let is_short = spent.is_none_or(|spent| spent <= TIME_LIMIT);
+            assert!(is_short, "input {number} took {spent:?}");
+        }
+    };
+    let peak = peak_of(test, work);
+    let peak = peak.unwrap_or_else(|error| panic!("{error}"));
+    let megabytes = peak.unwrap_or_default() >> 20;
+    assert!(peak.is_none_or(|peak| peak <= PEAK_LIMIT), "{test} took {megabytes} MB");
+}
+
 fn finish(test: &str, child: &mut Child) -> Result<(), TestkitError> {
     let began = Instant::now();
     let status = loop {
@@ -74,6 +99,46 @@ fn finish(test: &str, child: &mut Child) -> Result<(), TestkitError> {
         stderr.read_to_string(&mut words).map_err(|error| failed(test, &error))?;
     }
     if status.success() { Ok(()) } else { Err(failed(test, &format!("{status}: {words}"))) }
+}
+
+/// The most memory that any process has had which this process started and waited for, in bytes;
+/// `None` where the kernel does not count it.
+///
+/// Means something only inside the work of [`peak_of`]: elsewhere other tests start processes as well.
+#[must_use]
+pub fn peak_of_programs() -> Option<u64> {
+    #[cfg(target_os = "linux")]
+    {
+        use nix::sys::resource::{UsageWho, getrusage};
+        let usage = getrusage(UsageWho::RUSAGE_CHILDREN).ok()?;
+        u64::try_from(usage.max_rss()).ok().map(|kilobytes| kilobytes * 1024)
+    }
+    #[cfg(not(target_os = "linux"))]
+    None
+}
+
+/// The processor time that this process has taken so far, and the processes that it waited for; `None`
+/// where the kernel does not count it. Other work on the machine hardly changes it, which makes it a
+/// measure that tests can rely on.
+///
+/// Means something only inside the work of [`peak_of`], as [`peak_of_programs`].
+#[must_use]
+pub fn processor_time() -> Option<Duration> {
+    #[cfg(unix)]
+    {
+        use nix::sys::resource::{UsageWho, getrusage};
+        let mut total = Duration::ZERO;
+        for who in [UsageWho::RUSAGE_SELF, UsageWho::RUSAGE_CHILDREN] {
+            let usage = getrusage(who).ok()?;
+            for time in [usage.user_time(), usage.system_time()] {
+                let (seconds, micros) = (u64::try_from(time.tv_sec()).ok()?, u64::try_from(time.tv_usec()).ok()?);
+                total += Duration::from_secs(seconds) + Duration::from_micros(micros);
+            }
+        }
+        Some(total)
+    }
+    #[cfg(not(unix))]
+    None
 }
 
 /// The most memory that this process has had, in bytes.

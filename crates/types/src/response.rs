@@ -15,6 +15,9 @@ pub enum FinishReason {
     ToolCalls,
     /// It reached its token limit: the text is cut, and no call of it runs.
     Length,
+    /// It wrote far more than its token limit and was cut off by the program. Such an answer has
+    /// no calls.
+    Runaway,
     /// The vendor withheld the answer.
     ContentFilter,
     /// The call failed; the content says why.

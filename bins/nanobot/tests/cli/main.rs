@@ -25,6 +25,8 @@ mod doctor;
 mod documents;
 #[cfg(unix)]
 mod doors;
+#[cfg(unix)]
+mod endless;
 mod faults;
 mod fences;
 #[cfg(unix)]

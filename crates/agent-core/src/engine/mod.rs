@@ -8,6 +8,7 @@
 
 mod call_step;
 mod compact;
+mod cut;
 mod hint;
 mod loop_guard;
 mod options;
@@ -34,10 +35,10 @@ pub use turn::TurnEngine;
 pub use watch::{Answered, RequestWatch};
 
 pub(crate) use call_step::{FATAL_NOTE, UNKNOWN_OUTCOME};
+pub(crate) use cut::{CUT_KEY, Cut};
 pub(crate) use loop_guard::without_repetition_note;
 pub(crate) use result_file::CUT;
 pub(crate) use result_file::ResultFiles;
-pub(crate) use turn::{CUT_KEY, CUT_NOTE};
 
 use crate::{Observer, Step};
 

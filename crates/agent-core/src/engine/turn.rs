@@ -16,6 +16,7 @@ use nanobot_types::{
 
 use super::call_step::{CallStep, Ran};
 use super::compact::{compact, estimate_messages};
+use super::cut::{CUT_KEY, Cut};
 use super::hint::tool_hint;
 use super::loop_guard::{LoopGuard, Verdict, repetition_note};
 use super::result_file::ResultFiles;
@@ -25,12 +26,6 @@ use super::visible::visible;
 use super::{Answered, Progress, TurnIo, TurnOptions, TurnOutcome, TurnResult};
 use crate::subagent::is_subagent_session;
 use crate::{Signal, Step};
-
-/// Put behind a reply that the model could not finish.
-pub(crate) const CUT_NOTE: &str =
-    "[The reply was cut at the token limit. Ask me to go on, or raise agents.defaults.maxTokens.]";
-/// Marks a stored message that was cut.
-pub(crate) const CUT_KEY: &str = "_finish";
 
 /// Runs turns. Holds no state of any turn, so one engine serves all sessions.
 #[derive(Debug)]
@@ -187,7 +182,8 @@ impl<'a> Turn<'a> {
         if self.io.cancel.is_cancelled() {
             return Ok(Some(self.end(TurnResult::Stopped, None)));
         }
-        if self.options.parse_calls_from_text && response.tool_calls.is_empty() {
+        let is_whole = response.finish_reason != FinishReason::Runaway;
+        if self.options.parse_calls_from_text && response.tool_calls.is_empty() && is_whole {
             self.take_calls_from_text(&mut response);
         }
         match response.finish_reason {
@@ -404,19 +400,19 @@ impl<'a> Turn<'a> {
 
     fn finish(&self, response: &LlmResponse, stream: Option<StreamId>) -> TurnOutcome {
         let seen = self.seen(response);
-        let cut = response.finish_reason == FinishReason::Length;
+        let cut = Cut::of(&response.finish_reason);
         let last = seen.as_ref().map(|text| {
             let message = AssistantMessage { content: Some(Content::Text(text.clone())), ..response.to_message() };
             let mut entry = MessageEntry::new(ChatMessage::Assistant(message));
-            if cut {
-                entry.extra.insert(CUT_KEY.to_owned(), "length".into());
+            if let Some(cut) = cut {
+                entry.extra.insert(CUT_KEY.to_owned(), cut.name().into());
             }
             entry
         });
-        let reply = match seen {
-            Some(text) if cut => Some(format!("{text}\n\n{CUT_NOTE}")),
-            None if cut => Some(CUT_NOTE.to_owned()),
-            other => other,
+        let reply = match (seen, cut) {
+            (Some(text), Some(cut)) => Some(format!("{text}\n\n{}", cut.note())),
+            (None, Some(cut)) => Some(cut.note().to_owned()),
+            (seen, None) => seen,
         };
         TurnOutcome { last, stream, ..self.end(TurnResult::Completed, reply) }
     }

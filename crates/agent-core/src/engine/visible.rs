@@ -45,8 +45,11 @@ impl VisibleStream {
     /// The visible part of the next piece.
     pub(crate) fn push(&mut self, piece: &str) -> String {
         self.held.push_str(piece);
-        let mut out = String::new();
-        while self.step(&mut out) {}
+        let held = std::mem::take(&mut self.held);
+        let (mut rest, mut out) = (held.as_str(), String::new());
+        while let Some(after) = self.step(rest, &mut out) {
+            rest = after;
+        }
         self.trim_start(out)
     }
 
@@ -65,36 +68,39 @@ impl VisibleStream {
         trimmed.to_owned()
     }
 
-    /// Moves what is certain from `held` to `out`; `false` when more text is needed.
-    fn step(&mut self, out: &mut String) -> bool {
+    /// Moves what is certain from the beginning of `text` to `out` and returns what is behind it;
+    /// `None` when more text is needed, for which the end is held.
+    fn step<'t>(&mut self, text: &'t str, out: &mut String) -> Option<&'t str> {
         if let Some(tag) = self.inside {
             let close = format!("</{tag}>");
-            let Some((_, after)) = self.held.split_once(&close) else { return false };
-            self.held = after.to_owned();
+            let Some((_, after)) = text.split_once(&close) else {
+                // However long a thought is, only what may begin its end is held.
+                let start = text.floor_char_boundary(text.len().saturating_sub(close.len()));
+                self.held = text.get(start..).unwrap_or_default().to_owned();
+                return None;
+            };
             self.inside = None;
-            return true;
+            return Some(after);
         }
-        let Some((before, from_bracket)) = self.held.split_once('<') else {
-            out.push_str(&std::mem::take(&mut self.held));
-            return false;
+        let Some(bracket) = text.find('<') else {
+            out.push_str(text);
+            return None;
         };
+        let (before, candidate) = text.split_at_checked(bracket)?;
         out.push_str(before);
-        let candidate = format!("<{from_bracket}");
         for tag in THINKING_TAGS {
             let open = format!("<{tag}>");
             if let Some(after) = candidate.strip_prefix(&open) {
-                self.held = after.to_owned();
                 self.inside = Some(tag);
-                return true;
+                return Some(after);
             }
-            if open.starts_with(&candidate) {
-                self.held = candidate;
-                return false;
+            if open.starts_with(candidate) {
+                self.held = candidate.to_owned();
+                return None;
             }
         }
         out.push('<');
-        self.held = from_bracket.to_owned();
-        true
+        candidate.strip_prefix('<')
     }
 }
 

@@ -14,7 +14,7 @@ use nanobot_types::{
 
 use super::turns::{RecordedTurn, without_files};
 use crate::TurnOptions;
-use crate::engine::{CUT, CUT_KEY, CUT_NOTE, FATAL_NOTE, UNKNOWN_OUTCOME, without_repetition_note};
+use crate::engine::{CUT, CUT_KEY, Cut, FATAL_NOTE, UNKNOWN_OUTCOME, without_repetition_note};
 
 /// An answer of which nothing is visible; such answers are not recorded.
 const SILENCE: &str = "<think></think>";
@@ -60,7 +60,7 @@ impl Script {
             match &*entry.message {
                 ChatMessage::Assistant(said) => {
                     interrupted = false;
-                    script.answers.push(events(said, entry.extra.contains_key(CUT_KEY)));
+                    script.answers.push(events(said, entry.extra.get(CUT_KEY).map(Cut::of_stored)));
                     let calls = said.tool_calls.iter();
                     script.calls.extend(calls.map(|call| Call {
                         id: call.id.clone(),
@@ -85,7 +85,7 @@ impl Script {
         }
         let said = turn.end.and_then(|end| end.visible.as_deref()).unwrap_or_default();
         if matches!(ended, Some(EndedAs::Replied | EndedAs::Suppressed)) {
-            let reason = if said.ends_with(CUT_NOTE) { FinishReason::Length } else { FinishReason::Stop };
+            let reason = Cut::of_reply(said).map_or(FinishReason::Stop, Cut::reason);
             script.beyond = Some(vec![StreamEvent::Text(SILENCE.to_owned()), StreamEvent::Finished(reason)]);
         }
         script.cut_at = script.cut_at();
@@ -196,7 +196,7 @@ impl Call {
 }
 
 /// A recorded answer as it comes from a model.
-fn events(said: &AssistantMessage, was_cut: bool) -> Vec<StreamEvent> {
+fn events(said: &AssistantMessage, cut: Option<Cut>) -> Vec<StreamEvent> {
     let mut events = Vec::new();
     events.extend(said.reasoning_content.clone().map(StreamEvent::Reasoning));
     events.extend(said.thinking_blocks.iter().cloned().map(StreamEvent::ThinkingBlock));
@@ -211,10 +211,10 @@ fn events(said: &AssistantMessage, was_cut: bool) -> Vec<StreamEvent> {
             function_extra: call.function_extra.clone(),
         });
     }
-    events.push(StreamEvent::Finished(match (was_cut, said.tool_calls.is_empty()) {
-        (true, _) => FinishReason::Length,
-        (false, true) => FinishReason::Stop,
-        (false, false) => FinishReason::ToolCalls,
+    events.push(StreamEvent::Finished(match (cut, said.tool_calls.is_empty()) {
+        (Some(cut), _) => cut.reason(),
+        (None, true) => FinishReason::Stop,
+        (None, false) => FinishReason::ToolCalls,
     }));
     events
 }

@@ -91,7 +91,9 @@ fn agent(
         }
     }
     let model = RecordedModel { name: ProviderName::from(UNNAMED), script: script.clone(), given: given.clone() };
-    let candidate = Candidate { provider: Arc::new(model), model: UNNAMED.into(), generation: Generation::default() };
+    // Answers were bounded when they were recorded.
+    let generation = Generation { max_tokens: u32::MAX, ..Generation::default() };
+    let candidate = Candidate { provider: Arc::new(model), model: UNNAMED.into(), generation };
     let policy = RetryPolicy { pauses: Vec::new(), longest_pause: Duration::ZERO, ..RetryPolicy::default() };
     let parts = AgentParts {
         router: Arc::new(ProviderRouter::new([candidate], policy)),

@@ -9,6 +9,7 @@ use tokio::time::timeout;
 
 use super::health::Admission;
 use super::{CallContext, Candidate, Delta, ProviderRouter, adapt, explain};
+use crate::limit::AnswerLimit;
 use crate::{ChatRequest, Fold, Folded, ProviderError, Recovery, StreamEvent};
 
 /// How often an empty answer is asked for again.
@@ -186,12 +187,25 @@ impl<'a> Call<'a> {
         fold: &mut Fold,
     ) -> Result<(), ProviderError> {
         let stalled = |_elapsed| ProviderError::Stalled(idle);
+        let mut limit = AnswerLimit::of_tokens(request.generation.max_tokens);
         let mut stream = timeout(idle, candidate.provider.stream(request)).await.map_err(stalled)??;
         while let Some(event) = timeout(idle, stream.next()).await.map_err(stalled)? {
-            let event = event?;
-            self.show(&event);
-            fold.push(event);
+            let (event, is_over) = match limit.take(event?) {
+                Ok(event) => (Some(event), false),
+                Err(rest) => (rest, true),
+            };
+            if let Some(event) = event {
+                self.show(&event);
+                fold.push(event);
+            }
+            if is_over {
+                let who = explain::title(candidate);
+                tracing::warn!(trace = %self.context.trace, candidate = who, "a model did not stop and was cut off");
+                fold.push(StreamEvent::Finished(FinishReason::Runaway));
+                break;
+            }
         }
+        // Dropping the stream closes its connection.
         Ok(())
     }
 
@@ -276,7 +290,9 @@ impl<'a> Call<'a> {
 
 /// Whether a whole answer holds nothing for anybody.
 fn is_empty(response: &LlmResponse) -> bool {
-    response.tool_calls.is_empty() && response.content.as_ref().is_none_or(|text| text.trim().is_empty())
+    response.finish_reason != FinishReason::Runaway
+        && response.tool_calls.is_empty()
+        && response.content.as_ref().is_none_or(|text| text.trim().is_empty())
 }
 
 /// Up to a quarter longer, so that many callers do not come back at once.

@@ -7,6 +7,9 @@ use serde_json::Value;
 use crate::fault::Faults;
 use crate::render::bounded_id;
 
+/// The longest signatures of an answer, together.
+const SIGNATURE_LIMIT: usize = 2 << 20;
+
 #[derive(Debug)]
 pub(crate) struct EventReader {
     faults: Faults,
@@ -14,6 +17,8 @@ pub(crate) struct EventReader {
     /// The block that is open.
     open: Option<Open>,
     calls: usize,
+    /// Bytes of signatures so far, which are no text of the answer.
+    signed: usize,
     finished: Option<FinishReason>,
     anything: bool,
 }
@@ -36,7 +41,7 @@ type Events = Vec<StreamEvent>;
 
 impl EventReader {
     pub(crate) fn new(faults: Faults) -> Self {
-        Self { faults, usage: Usage::default(), open: None, calls: 0, finished: None, anything: false }
+        Self { faults, usage: Usage::default(), open: None, calls: 0, signed: 0, finished: None, anything: false }
     }
 
     /// The events of the next object.
@@ -55,6 +60,9 @@ impl EventReader {
             "message" => self.whole(event, &mut events),
             _ if event.get("error").is_some_and(|error| !error.is_null()) => return Err(self.faults.of_object(event)),
             _ => {}
+        }
+        if self.signed > SIGNATURE_LIMIT {
+            return Err(ProviderError::Malformed(format!("its signatures are longer than {SIGNATURE_LIMIT} bytes")));
         }
         Ok(events)
     }
@@ -108,7 +116,11 @@ impl EventReader {
                 append(block, "thinking", &thought);
                 events.push(StreamEvent::Reasoning(thought));
             }
-            (Some(Open::Thought(block)), "signature_delta") => append(block, "signature", &words("signature")),
+            (Some(Open::Thought(block)), "signature_delta") => {
+                let signature = words("signature");
+                append(block, "signature", &signature);
+                self.signed += signature.len();
+            }
             (Some(Open::Call { index, pieces, .. }), "input_json_delta") => {
                 *pieces = true;
                 events.push(piece(*index, None, None, words("partial_json")));
@@ -178,9 +190,9 @@ fn piece(index: usize, id: Option<String>, name: Option<String>, arguments: Stri
 }
 
 fn append(block: &mut Value, member: &str, words: &str) {
-    if let Value::Object(block) = block {
-        let so_far = block.get(member).and_then(Value::as_str).unwrap_or_default();
-        let text = format!("{so_far}{words}");
-        block.insert(member.to_owned(), text.into());
+    let Value::Object(block) = block else { return };
+    match block.get_mut(member) {
+        Some(Value::String(text)) => text.push_str(words),
+        _ => drop(block.insert(member.to_owned(), words.into())),
     }
 }

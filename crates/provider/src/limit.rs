@@ -1,0 +1,162 @@
+//! Bounds how much of one answer is read.
+//!
+//! Decision: the limit follows from the tokens that were asked for, because a vendor that keeps to
+//! `max_tokens` never reaches it, and one that does not would otherwise fill memory, the session and
+//! the chat. Text, reasoning, signed blocks and calls have the same room each. What goes beyond ends
+//! the answer as [`FinishReason::Runaway`](nanobot_types::FinishReason::Runaway).
+
+use nanobot_types::Map;
+use serde_json::Value;
+
+use crate::StreamEvent;
+
+/// Bytes that one token may stand for: rarely more than 8, in code with long runs of blanks 16.
+const BYTES_PER_TOKEN: usize = 16;
+
+/// The room of an answer to a request for few tokens: some vendors do not count reasoning among them.
+const FLOOR: usize = 64 << 10;
+
+/// The room of an answer to a request for any number of tokens.
+const CEILING: usize = 2 << 20;
+
+/// The most calls of one answer.
+const CALLS: usize = 256;
+
+/// The longest name or id of a call that takes no room. Some vendors repeat them in each piece.
+const FREE_NAME: usize = 64;
+
+/// The room that is left for one answer.
+#[derive(Debug)]
+pub(crate) struct AnswerLimit {
+    text: usize,
+    reasoning: usize,
+    blocks: usize,
+    calls: usize,
+}
+
+impl AnswerLimit {
+    /// The room of an answer to a request for this many tokens.
+    pub(crate) fn of_tokens(max_tokens: u32) -> Self {
+        let wanted = usize::try_from(max_tokens).unwrap_or(usize::MAX).saturating_mul(BYTES_PER_TOKEN);
+        let room = wanted.clamp(FLOOR, CEILING);
+        Self { text: room, reasoning: room, blocks: room, calls: room }
+    }
+
+    /// Takes the room that an event needs. `Err` if there is not enough: with as much of the event as
+    /// fits, where a part of it means anything.
+    pub(crate) fn take(&mut self, event: StreamEvent) -> Result<StreamEvent, Option<StreamEvent>> {
+        match event {
+            StreamEvent::Text(text) => cut(text, &mut self.text, StreamEvent::Text),
+            StreamEvent::Reasoning(text) => cut(text, &mut self.reasoning, StreamEvent::Reasoning),
+            StreamEvent::ThinkingBlock(block) => {
+                let size = size_of(&block);
+                spend(&mut self.blocks, size).then_some(StreamEvent::ThinkingBlock(block)).ok_or(None)
+            }
+            StreamEvent::ToolCall { index, .. } if index >= CALLS => Err(None),
+            StreamEvent::ToolCall { ref id, ref name, ref arguments, ref extra, ref function_extra, .. } => {
+                let names = [id, name].into_iter().flatten().map(|text| text.len().saturating_sub(FREE_NAME));
+                let others = [extra, function_extra].into_iter().map(members);
+                let size = arguments.len() + names.chain(others).sum::<usize>();
+                spend(&mut self.calls, size).then_some(event).ok_or(None)
+            }
+            StreamEvent::Usage(_) | StreamEvent::Finished(_) => Ok(event),
+        }
+    }
+}
+
+fn cut(
+    mut text: String,
+    room: &mut usize,
+    event: impl Fn(String) -> StreamEvent,
+) -> Result<StreamEvent, Option<StreamEvent>> {
+    let left = *room;
+    if spend(room, text.len()) {
+        return Ok(event(text));
+    }
+    text.truncate(text.floor_char_boundary(left));
+    Err(Some(event(text)))
+}
+
+/// `false` if there is less room than that; then none is left.
+fn spend(room: &mut usize, size: usize) -> bool {
+    let left = room.checked_sub(size);
+    *room = left.unwrap_or_default();
+    left.is_some()
+}
+
+fn members(map: &Map) -> usize {
+    map.iter().map(|(name, value)| name.len() + size_of(value)).sum()
+}
+
+/// About the length of a value as text.
+fn size_of(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+        Value::String(text) => text.len() + 2,
+        Value::Array(values) => 2 + values.iter().map(size_of).sum::<usize>(),
+        Value::Object(map) => 2 + members(map),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn call(index: usize, id: &str, arguments: &str, extra: Map) -> StreamEvent {
+        StreamEvent::ToolCall {
+            index,
+            id: Some(id.to_owned()),
+            name: None,
+            arguments: arguments.to_owned(),
+            extra,
+            function_extra: Map::new(),
+        }
+    }
+
+    /// How many of these events fit, and what is left of the one that does not.
+    fn fitting(max_tokens: u32, event: &StreamEvent) -> (usize, Option<StreamEvent>) {
+        let mut limit = AnswerLimit::of_tokens(max_tokens);
+        for count in 0..10_000 {
+            if let Err(rest) = limit.take(event.clone()) {
+                return (count, rest);
+            }
+        }
+        (10_000, None)
+    }
+
+    #[test]
+    fn every_kind_of_piece_takes_room() {
+        let long = "ab读".repeat(2048);
+        let extra = Map::from_iter([("k".to_owned(), json!(["x".repeat(9_990)]))]);
+        let table = [
+            (StreamEvent::Text(long.clone()), 6),
+            (StreamEvent::Reasoning(long.clone()), 6),
+            (StreamEvent::ThinkingBlock(json!({"thinking": long})), 6),
+            (call(0, "1", &long, Map::new()), 6),
+            (call(0, &long, "", Map::new()), 6),
+            (call(0, "1", "", extra), 6),
+            (call(0, "1", "", Map::new()), 10_000),
+            (call(CALLS, "1", "", Map::new()), 0),
+            (StreamEvent::Text(String::new()), 10_000),
+        ];
+        for (event, expected) in table {
+            assert_eq!(fitting(1, &event).0, expected, "{:.60}", format!("{event:?}"));
+        }
+    }
+
+    #[test]
+    fn the_room_follows_the_tokens_within_limits() {
+        let kilobyte = StreamEvent::Text("x".repeat(1024));
+        for (tokens, expected) in [(0, 64), (4_096, 64), (8_192, 128), (100_000, 1562), (u32::MAX, 2048)] {
+            assert_eq!(fitting(tokens, &kilobyte).0, expected, "{tokens}");
+        }
+    }
+
+    #[test]
+    fn text_is_cut_between_characters() {
+        let (count, rest) = fitting(1, &StreamEvent::Text("读".repeat(10_000)));
+        assert_eq!((count, rest), (2, Some(StreamEvent::Text("读".repeat((FLOOR - 60_000) / 3)))));
+    }
+}
