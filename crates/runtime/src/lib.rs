@@ -66,7 +66,7 @@ pub use secrets::{RedactedWriter, secrets};
 pub use settings::AgentDefaults;
 pub use skills::skills;
 pub use status::Status;
-pub use terminal::{Answer, Terminal, TerminalOptions, ask};
+pub use terminal::{Answer, Terminal, TerminalOptions, TerminalProgress, ask};
 pub use visit::FirstVisit;
 
 pub use nanobot_agent_core::{Bundle, Redactor, TurnChoice, TurnReplay, is_subagent_session, replay_session};

@@ -6,6 +6,7 @@
 mod again;
 mod ask;
 mod gateway;
+mod progress;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -24,6 +25,7 @@ use uuid::Uuid;
 
 pub use ask::{Answer, ask};
 pub(crate) use gateway::of_workspace as gateway_of;
+pub use progress::TerminalProgress;
 
 use crate::access::HomeAccess;
 use crate::assistant::Assistant;

@@ -1,7 +1,9 @@
 //! Markdown as a terminal shows it: ANSI styles, bullets, aligned tables.
 //!
 //! Decision: lines are never wrapped here; terminals do that, and a copied line stays one line. Nothing
-//! of the text can steer the terminal: control characters are dropped before styling.
+//! of the text can steer the terminal: control characters are dropped before styling. Quotes and lists
+//! deeper than 16 levels are shown at the deepest one, and a style is on or off, however often it begins:
+//! otherwise lines times depth decide how much is printed.
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
@@ -36,6 +38,9 @@ pub(super) fn render(markdown: &str) -> String {
     renderer.out
 }
 
+/// Levels of quotes and lists that are shown.
+const DEEPEST: usize = 16;
+
 /// What stands before each line inside a block.
 struct Prefix {
     /// For the next line only: a list marker.
@@ -49,9 +54,14 @@ struct Renderer {
     out: String,
     line: String,
     prefixes: Vec<Prefix>,
+    /// Blocks around here whose prefixes are not shown.
+    too_deep: usize,
     /// The next number of each list around here; `None` for bullets.
     lists: Vec<Option<u64>>,
+    /// Styles as they began.
     styles: Vec<&'static str>,
+    /// Those that are on, each once, and how often it began.
+    on: Vec<(&'static str, usize)>,
     links: Vec<Link>,
     table: Option<Table>,
     in_code: bool,
@@ -101,7 +111,7 @@ impl Renderer {
             }
             Tag::BlockQuote(_) => {
                 self.gap();
-                self.prefixes.push(Prefix { once: None, always: styled(DIM, "│ ") });
+                self.push_prefix(Prefix { once: None, always: styled(DIM, "│ ") });
             }
             Tag::CodeBlock(kind) => self.start_code(&kind),
             Tag::List(first) => {
@@ -150,19 +160,19 @@ impl Renderer {
             }
             TagEnd::BlockQuote(_) => {
                 self.end_line();
-                self.prefixes.pop();
+                self.pop_prefix();
             }
             TagEnd::CodeBlock => {
                 self.end_line();
                 self.in_code = false;
-                self.prefixes.pop();
+                self.pop_prefix();
             }
             TagEnd::List(_) => {
                 self.lists.pop();
             }
             TagEnd::Item => {
                 self.end_line();
-                self.prefixes.pop();
+                self.pop_prefix();
             }
             TagEnd::Table => self.end_table(),
             TagEnd::TableHead | TagEnd::TableRow => {
@@ -192,7 +202,7 @@ impl Renderer {
         self.gap();
         self.end_line();
         self.in_code = true;
-        self.prefixes.push(Prefix { once: None, always: "    ".to_owned() });
+        self.push_prefix(Prefix { once: None, always: "    ".to_owned() });
         if let CodeBlockKind::Fenced(language) = kind
             && !language.is_empty()
         {
@@ -212,7 +222,7 @@ impl Renderer {
             _ => "• ".to_owned(),
         };
         let always = " ".repeat(marker.chars().count());
-        self.prefixes.push(Prefix { once: Some(marker), always });
+        self.push_prefix(Prefix { once: Some(marker), always });
     }
 
     fn start_link(&mut self, target: &str) {
@@ -258,13 +268,39 @@ impl Renderer {
 
     fn push_style(&mut self, style: &'static str) {
         self.styles.push(style);
-        self.line.push_str(style);
+        match self.on.iter_mut().find(|(on, _)| *on == style) {
+            Some((_, count)) => *count += 1,
+            None => {
+                self.on.push((style, 1));
+                self.line.push_str(style);
+            }
+        }
     }
 
     fn pop_style(&mut self) {
-        self.styles.pop();
-        self.line.push_str(RESET);
-        self.line.extend(self.styles.iter().copied());
+        let Some(style) = self.styles.pop() else { return };
+        self.on.iter_mut().filter(|(on, _)| *on == style).for_each(|(_, count)| *count -= 1);
+        let before = self.on.len();
+        self.on.retain(|(_, count)| *count > 0);
+        if self.on.len() < before {
+            self.line.push_str(RESET);
+            self.begin_styles();
+        }
+    }
+
+    fn begin_styles(&mut self) {
+        self.line.extend(self.on.iter().map(|(style, _)| *style));
+    }
+
+    fn push_prefix(&mut self, prefix: Prefix) {
+        if self.prefixes.len() < DEEPEST { self.prefixes.push(prefix) } else { self.too_deep += 1 }
+    }
+
+    fn pop_prefix(&mut self) {
+        match self.too_deep.checked_sub(1) {
+            Some(less) => self.too_deep = less,
+            None => drop(self.prefixes.pop()),
+        }
     }
 
     /// Ends the line; without text there is nothing to end.
@@ -275,7 +311,7 @@ impl Renderer {
         let mut line = std::mem::take(&mut self.line);
         if !self.styles.is_empty() {
             line.push_str(RESET);
-            self.line.extend(self.styles.iter().copied());
+            self.begin_styles();
         }
         self.emit(&line);
     }
@@ -343,6 +379,15 @@ mod tests {
         ] {
             assert_eq!(shown(markdown), expected, "{markdown:?}");
         }
+    }
+
+    #[test]
+    fn depth_is_shown_up_to_a_limit_and_styles_once() {
+        let quotes = format!("{}text\n\nafter", "> ".repeat(40));
+        assert_eq!(shown(&quotes), format!("{}text\n\nafter\n", "<d>│ </>".repeat(DEEPEST)));
+        assert_eq!(shown("**a __b__ c** d"), "<b>a b c</> d\n");
+        let wide = format!("{}\n{}\n{}", "|a".repeat(2000), "|-".repeat(2000), "|\n".repeat(2000));
+        assert!(render(&wide).len() < 3_000_000);
     }
 
     #[test]

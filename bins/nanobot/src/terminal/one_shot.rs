@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nanobot_config::Config;
-use nanobot_runtime::{FirstVisit, ModelChoice, TerminalEvent, TerminalOptions, ask};
+use nanobot_runtime::{FirstVisit, ModelChoice, TerminalEvent, TerminalOptions, TerminalProgress, ask};
 
 use super::model_notice;
 use super::stream::Style;
@@ -28,7 +28,7 @@ pub(crate) async fn ask_once(
     renders_markdown: bool,
 ) -> Result<ExitCode, Failure> {
     let mut signals = Signals::listen()?;
-    let screen = Arc::new(Mutex::new(Screen::new(renders_markdown)));
+    let screen = Arc::new(Mutex::new(Screen::new(renders_markdown, TerminalProgress::of(config)?)));
     let shown = Arc::clone(&screen);
     let lock = |screen: &Mutex<Screen>, event: &TerminalEvent| {
         screen.lock().unwrap_or_else(PoisonError::into_inner).show(event);
@@ -71,12 +71,12 @@ struct Screen {
 }
 
 impl Screen {
-    fn new(renders_markdown: bool) -> Self {
+    fn new(renders_markdown: bool, shows: TerminalProgress) -> Self {
         let is_coloured = output::is_coloured();
         let view = match (output::is_terminal(), renders_markdown && is_coloured) {
-            (true, true) => View::terminal(Style::Markdown, true),
-            (true, false) => View::terminal(Style::Pieces, is_coloured),
-            (false, _) => View::whole(Style::Verbatim),
+            (true, true) => View::terminal(Style::Markdown, true, shows),
+            (true, false) => View::terminal(Style::Pieces, is_coloured, shows),
+            (false, _) => View::whole(Style::Verbatim, shows),
         };
         Self { view, is_waiting: false, failed: None }
     }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::thread;
 
 use nanobot_config::Config;
-use nanobot_runtime::{Terminal, TerminalEvent, TerminalOptions};
+use nanobot_runtime::{Terminal, TerminalEvent, TerminalOptions, TerminalProgress};
 use tokio::sync::mpsc;
 
 use super::prompt::ended;
@@ -24,6 +24,7 @@ use crate::signals::Signals;
 /// # Errors
 /// When the assistant cannot start, or standard output takes no text.
 pub(crate) async fn answer_lines(config: &Config, options: TerminalOptions) -> Result<ExitCode, Failure> {
+    let shows = TerminalProgress::of(config)?;
     let terminal = Terminal::start(config, options).await?;
     if let Some(visit) = terminal.first_visit() {
         output::note(&visit.to_string());
@@ -31,19 +32,20 @@ pub(crate) async fn answer_lines(config: &Config, options: TerminalOptions) -> R
     if let Some(notice) = model_notice(terminal.model()) {
         output::note(&notice);
     }
-    answer(terminal).await
+    answer(terminal, shows).await
 }
 
 /// Answers lines with an assistant that runs. The exit code is 1 if a message was given up.
 ///
 /// # Errors
 /// When standard output takes no text.
-pub(super) async fn answer(terminal: Terminal) -> Result<ExitCode, Failure> {
+pub(super) async fn answer(terminal: Terminal, shows: TerminalProgress) -> Result<ExitCode, Failure> {
     let mut signals = Signals::listen()?;
     let mut terminal = terminal;
     let mut lines = lines();
+    let mut view = View::whole(if output::is_terminal() { Style::Lines } else { Style::Verbatim }, shows);
     let outcome = tokio::select! {
-        outcome = exchange(&mut terminal, &mut lines) => outcome,
+        outcome = exchange(&mut terminal, &mut view, &mut lines) => outcome,
         code = signals.next() => return Ok(ExitCode::from(code)),
     };
     tokio::select! {
@@ -52,8 +54,11 @@ pub(super) async fn answer(terminal: Terminal) -> Result<ExitCode, Failure> {
     }
 }
 
-async fn exchange(terminal: &mut Terminal, lines: &mut mpsc::Receiver<String>) -> Result<ExitCode, Failure> {
-    let mut view = View::whole(if output::is_terminal() { Style::Lines } else { Style::Verbatim });
+async fn exchange(
+    terminal: &mut Terminal,
+    view: &mut View,
+    lines: &mut mpsc::Receiver<String>,
+) -> Result<ExitCode, Failure> {
     let mut code = ExitCode::SUCCESS;
     while let Some(line) = lines.recv().await {
         if line.trim().is_empty() {
@@ -63,13 +68,13 @@ async fn exchange(terminal: &mut Terminal, lines: &mut mpsc::Receiver<String>) -
             return Ok(code);
         }
         terminal.say(&line).await?;
-        if !print_replies(terminal, &mut view, is_command(&line)).await? {
+        if !print_replies(terminal, view, is_command(&line)).await? {
             code = ExitCode::from(FAILED);
         }
     }
     // What subagents find out is still told.
     while let Some(event) = terminal.next_unfinished().await {
-        print(&mut view, &event)?;
+        print(view, &event)?;
         if matches!(event, TerminalEvent::Reply { ok: false, .. }) {
             code = ExitCode::from(FAILED);
         }

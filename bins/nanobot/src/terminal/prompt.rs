@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use nanobot_config::Config;
-use nanobot_runtime::{Terminal, TerminalEvent, TerminalOptions};
+use nanobot_runtime::{Terminal, TerminalEvent, TerminalOptions, TerminalProgress};
 
 use super::editor::{Input, LineEditor, Printer, Work};
 use super::mode::SavedMode;
@@ -32,18 +32,24 @@ pub(crate) async fn converse(
     options: TerminalOptions,
     renders_markdown: bool,
 ) -> Result<ExitCode, Failure> {
+    let shows = TerminalProgress::of(config)?;
     let terminal = Terminal::start(config, options.clone()).await?;
     output::write(&banner(&terminal))?;
     let mut signals = Signals::listen()?;
     let mode = SavedMode::save();
     let work = Work::default();
     let Some(editor) = LineEditor::open(config.paths().history.clone(), mode.clone(), work.clone()).await else {
-        return super::piped::answer(terminal).await;
+        return super::piped::answer(terminal, shows).await;
     };
     let is_coloured = output::is_coloured();
     let style = if renders_markdown && is_coloured { Style::Markdown } else { Style::Lines };
-    let mut conversation =
-        Conversation { terminal, view: View::terminal(style, is_coloured), printer: editor.printer, work, commands: 0 };
+    let mut conversation = Conversation {
+        terminal,
+        view: View::terminal(style, is_coloured, shows),
+        printer: editor.printer,
+        work,
+        commands: 0,
+    };
     let mut input = editor.input;
     let ended = tokio::select! {
         outcome = conversation.run(&mut input) => outcome.map(|()| None),

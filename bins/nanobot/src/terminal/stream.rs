@@ -3,12 +3,28 @@
 //! Decision: Markdown is shown block by block, because what a block is can change until it ends: a
 //! paragraph becomes a heading, a line a table. Lists are shown item by item and code line by line,
 //! since those are what one waits for. Nothing that was printed is ever printed over.
+//!
+//! What is pending is bounded and parsed again only when it has grown by a part of its length, so that
+//! the work is in proportion to the text: a block or a line that is longer is shown in parts.
 
-use pulldown_cmark::{Event, Parser, Tag};
+use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag};
 
 use nanobot_escape::Escaper;
 
 use super::markdown::{options, render};
+
+/// The longest block or line that is shown as one.
+const PENDING_LIMIT: usize = 64 << 10;
+
+/// The longest fence of a block that is shown in parts.
+const FENCE_LIMIT: usize = 64;
+
+/// The most of a piece that is taken in at once.
+const SLICE: usize = 4 << 10;
+
+/// A pending text of this length is parsed with each line, a longer one when it has grown by a sixteenth
+/// of what is beyond.
+const EAGER: usize = 256;
 
 /// How a reply is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +47,8 @@ pub(super) struct TextStream {
     escaper: Escaper,
     /// What is not shown yet, or belongs to a block that is not finished.
     pending: String,
+    /// Bytes of it that came after it was parsed last.
+    grown: usize,
     /// Lines of the pending block that are shown already.
     shown: usize,
     /// Whether a block was finished before, so that a blank line separates the next.
@@ -46,6 +64,7 @@ impl TextStream {
             style,
             escaper: Escaper::default(),
             pending: String::new(),
+            grown: 0,
             shown: 0,
             separated: false,
             open_line: false,
@@ -63,15 +82,48 @@ impl TextStream {
             Style::Verbatim => self.piece(piece.to_owned()),
             Style::Lines => {
                 let piece = self.escaper.push(piece);
+                let end = piece.rfind('\n').map(|index| self.pending.len() + index + 1);
                 self.pending.push_str(&piece);
-                let end = self.pending.rfind('\n').map_or(0, |index| index + 1);
+                let is_long = self.pending.len() > PENDING_LIMIT;
+                let end = end.unwrap_or(if is_long { self.pending.len() } else { 0 });
                 self.pending.drain(..end).collect()
             }
             Style::Markdown => {
-                self.pending.push_str(piece);
-                if piece.contains('\n') { self.ready_blocks() } else { String::new() }
+                let (mut out, mut rest) = (String::new(), piece);
+                while !rest.is_empty() {
+                    let (slice, after) = rest.split_at_checked(rest.floor_char_boundary(SLICE)).unwrap_or((rest, ""));
+                    out.push_str(&self.markdown(slice));
+                    rest = after;
+                }
+                out
             }
         }
+    }
+
+    fn markdown(&mut self, piece: &str) -> String {
+        self.pending.push_str(piece);
+        self.grown += piece.len();
+        let is_due = self.grown >= self.pending.len().saturating_sub(EAGER) / 16;
+        let mut out = if is_due && piece.contains('\n') { self.ready_blocks() } else { String::new() };
+        if self.pending.len() > PENDING_LIMIT {
+            out.push_str(&self.cut_block());
+        }
+        out
+    }
+
+    /// Shows a block that is too long as far as it came; what follows goes on right below.
+    fn cut_block(&mut self) -> String {
+        let rest = self.pending.rfind('\n').map_or(String::new(), |index| self.pending.split_off(index + 1));
+        let block = std::mem::replace(&mut self.pending, rest);
+        let last = LastBlock::of(&block);
+        let out = self.block(&block);
+        self.separated = false;
+        let fence = block.get(last.start..).filter(|_| last.is_fenced).and_then(fence_of);
+        if let Some(fence) = fence {
+            // What follows is still code.
+            self.pending.insert_str(0, &format!("{fence}\n"));
+        }
+        out
     }
 
     /// Ends the run and returns the rest, which ends its line.
@@ -101,6 +153,7 @@ impl TextStream {
 
     /// Blocks that have ended, and what is certain of the last one.
     fn ready_blocks(&mut self) -> String {
+        self.grown = 0;
         // What a line belongs to is known when it is whole.
         let whole_lines = self.pending.rsplit_once('\n').map_or("", |(lines, _)| lines);
         let last = LastBlock::of(whole_lines);
@@ -139,11 +192,13 @@ struct LastBlock {
     start: usize,
     /// Up to where more text cannot change how it is shown.
     certain: usize,
+    /// It is fenced code.
+    is_fenced: bool,
 }
 
 impl LastBlock {
     fn of(markdown: &str) -> Self {
-        let mut last = Self { start: 0, certain: 0 };
+        let mut last = Self { start: 0, certain: 0, is_fenced: false };
         let mut depth = 0_usize;
         let mut is_list = false;
         for (event, range) in Parser::new_ext(markdown, options()).into_offset_iter() {
@@ -152,14 +207,18 @@ impl LastBlock {
                     if depth == 0 {
                         is_list = matches!(tag, Tag::List(_));
                         let is_code = matches!(tag, Tag::CodeBlock(_));
-                        last = Self { start: range.start, certain: if is_code { markdown.len() } else { range.start } };
+                        let is_fenced = matches!(tag, Tag::CodeBlock(CodeBlockKind::Fenced(_)));
+                        let certain = if is_code { markdown.len() } else { range.start };
+                        last = Self { start: range.start, certain, is_fenced };
                     } else if depth == 1 && is_list && matches!(tag, Tag::Item) {
                         last.certain = range.start;
                     }
                     depth += 1;
                 }
                 Event::End(_) => depth = depth.saturating_sub(1),
-                Event::Rule if depth == 0 => last = Self { start: range.start, certain: range.start },
+                Event::Rule if depth == 0 => {
+                    last = Self { start: range.start, certain: range.start, is_fenced: false };
+                }
                 _ => {}
             }
         }
@@ -167,9 +226,37 @@ impl LastBlock {
     }
 }
 
+/// The backticks or tildes that a code block begins with, unless they are as many as no text has.
+fn fence_of(block: &str) -> Option<&str> {
+    let block = block.trim_start();
+    let sign = block.chars().next()?;
+    let length = block.len() - block.trim_start_matches(sign).len();
+    block.get(..length).filter(|fence| fence.len() <= FENCE_LIMIT)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_block_without_end_is_shown_in_parts() {
+        let lines = 20_000;
+        let table = [
+            ("paragraph", "", "word\n", "word\n"),
+            ("items", "", "- word\n", "• word\n"),
+            ("code", "````rust\n", "*word*\n", "    *word*\n"),
+            ("one line", "", "word word ", "word word "),
+        ];
+        for (case, before, unit, shown) in table {
+            let pieces = std::iter::once(before.to_owned()).chain((0..lines).map(|_| unit.to_owned()));
+            let (text, parts) = streamed(Style::Markdown, pieces);
+            assert_eq!(text.matches(shown.trim_end()).count(), lines, "{case}");
+            assert!(parts.iter().all(|part| part.len() <= 2 * PENDING_LIMIT), "{case}");
+            assert!(!text.contains("\n\n"), "{case}");
+        }
+        let (_, parts) = streamed(Style::Lines, (0..lines).map(|_| "word word ".to_owned()));
+        assert!(parts.len() > 1 && parts.iter().all(|part| part.len() <= 2 * PENDING_LIMIT));
+    }
 
     const REPLY: &str = "# Title\n\nA paragraph with **bold**\nin two lines.\n\n- one\n- two\n  - deep\n- three\n\n1. a\n\n2. b\n\n```sh\nls\n\ncat x\n```\n\nafter\n\n> quote\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n---\nend";
 
@@ -208,5 +295,79 @@ mod tests {
         let pieces = || ["**a", "\nb\u{7}", "c\n", "d"].into_iter().map(str::to_owned);
         assert_eq!(streamed(Style::Pieces, pieces()).1, ["**a", "\nb", "c\n", "d", "\n"]);
         assert_eq!(streamed(Style::Lines, pieces()).1, ["**a\n", "bc\n", "d\n"]);
+    }
+
+    /// Replies that were made to do harm, whole and in pieces.
+    #[test]
+    fn hostile_replies_are_shown_in_bounded_memory_and_time() {
+        let units = [
+            "[",
+            "![",
+            "](",
+            "[a](",
+            "[a]: b\n",
+            "[a][",
+            ">",
+            "> ",
+            "> > a\n",
+            "- ",
+            "- a\n",
+            "1. ",
+            "*",
+            "_",
+            "**a ",
+            "*a_ ",
+            "*a\n_",
+            "~",
+            "`",
+            "``a`",
+            "<",
+            "<a ",
+            "<!--",
+            "<?",
+            "&",
+            "\\",
+            "|",
+            "| a ",
+            "|-|\n",
+            "#",
+            "# a\n",
+            "```\n",
+            "    a\n",
+            "\t- ",
+            "a\n=\n",
+            "a*",
+            "a\n",
+            "\n",
+            "\u{1b}[",
+            "\u{202e}",
+            "very long line ",
+        ];
+        let size = 256 << 10;
+        let flat = units.into_iter().map(move |unit| unit.repeat(size / unit.len()));
+        let lazy = format!("{}a\n{}", "> ".repeat(10_000), "a\n".repeat(20_000));
+        let styles = format!("{}{}", "*a _b ".repeat(5000), "c_ d*\n".repeat(5000));
+        let stairs: String = (0..600).map(|depth| " ".repeat(2 * depth) + "- a\n").collect();
+        let wide = format!("{}\n{}\n{}", "|a".repeat(8000), "|-".repeat(8000), "|\n".repeat(8000));
+        let padded = format!("|{}|\n|-|\n{}", "a".repeat(20_000), "|a|\n".repeat(10_000));
+        let references = format!("[a]: {}\n\n{}", "x".repeat(10_000), "[a] ".repeat(10_000));
+        let replies = flat.chain([lazy, styles, stairs, wide, padded, references]);
+        let test = "terminal::stream::tests::hostile_replies_are_shown_in_bounded_memory_and_time";
+        nanobot_testkit::assert_bounded(test, replies, |reply| {
+            for style in [Style::Markdown, Style::Lines, Style::Pieces] {
+                for size in [7, reply.len()] {
+                    let mut stream = TextStream::new(style);
+                    let mut rest = reply.as_str();
+                    while let Some((piece, after)) = rest.split_at_checked(rest.floor_char_boundary(size)) {
+                        stream.push(piece);
+                        rest = after;
+                        if rest.is_empty() {
+                            break;
+                        }
+                    }
+                    stream.finish();
+                }
+            }
+        });
     }
 }

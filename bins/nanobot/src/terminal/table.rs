@@ -4,6 +4,10 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::markdown::{BOLD, styled};
 
+/// The most cells of a table whose columns are aligned, and the most of its columns and blanks.
+const ALIGNED_CELLS: usize = 20_000;
+const ALIGNED_WIDTH: usize = 1 << 20;
+
 /// A table that is being read, row by row; the first row is its head.
 #[derive(Debug, Default)]
 pub(super) struct Table {
@@ -22,14 +26,20 @@ impl Table {
         self.rows.push(std::mem::take(&mut self.row));
     }
 
-    /// The lines of the table.
+    /// The lines of the table. One that alignment would blow up is not aligned.
     pub(super) fn lines(self) -> Vec<String> {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or_default();
+        if columns.saturating_mul(self.rows.len()) > ALIGNED_CELLS {
+            return self.plain();
+        }
         let width = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
             cells.map(|cell| shown_width(cell)).max().unwrap_or_default()
         };
         let widths: Vec<usize> = (0..columns).map(width).collect();
+        if widths.iter().sum::<usize>().saturating_mul(self.rows.len()) > ALIGNED_WIDTH {
+            return self.plain();
+        }
         let mut lines = Vec::with_capacity(self.rows.len() + 1);
         for (index, row) in self.rows.iter().enumerate() {
             lines.push(line(row, &widths, index == 0));
@@ -39,6 +49,15 @@ impl Table {
             }
         }
         lines
+    }
+
+    /// Its rows without empty cells at their end.
+    fn plain(self) -> Vec<String> {
+        let rows = self.rows.into_iter().map(|mut row| {
+            row.truncate(row.iter().rposition(|cell| !cell.is_empty()).map_or(0, |last| last + 1));
+            row.join(" │ ")
+        });
+        rows.collect()
     }
 }
 

@@ -1,9 +1,10 @@
 //! What of a turn is shown, and when.
 //!
 //! Decision: pieces of a stream are decoration and may be lost. The whole reply comes in the end; if
-//! what was shown is not it, it is shown again as a whole.
+//! what was shown is not it, it is shown again as a whole. Without `sendProgress` nothing is shown piece
+//! by piece: the first words may turn out to stand beside a call of tools, and cannot be taken back.
 
-use nanobot_runtime::TerminalEvent;
+use nanobot_runtime::{TerminalEvent, TerminalProgress};
 
 use super::markdown::{DIM, styled};
 use super::stream::{Style, TextStream};
@@ -24,6 +25,7 @@ pub(super) struct View {
     stream: Option<TextStream>,
     style: Style,
     is_coloured: bool,
+    shows: TerminalProgress,
     /// Stands above each reply.
     heading: Option<&'static str>,
     is_under_heading: bool,
@@ -34,15 +36,17 @@ pub(super) struct View {
 
 impl View {
     /// A view on a terminal.
-    pub(super) fn terminal(style: Style, is_coloured: bool) -> Self {
-        Self { stream: Some(TextStream::new(style)), heading: Some("🐈 nanobot"), is_coloured, ..Self::whole(style) }
+    pub(super) fn terminal(style: Style, is_coloured: bool, shows: TerminalProgress) -> Self {
+        let stream = shows.thoughts.then(|| TextStream::new(style));
+        Self { stream, heading: Some("🐈 nanobot"), is_coloured, ..Self::whole(style, shows) }
     }
 
     /// A view that shows replies when they are whole.
-    pub(super) fn whole(style: Style) -> Self {
+    pub(super) fn whole(style: Style, shows: TerminalProgress) -> Self {
         Self {
             stream: None,
             style,
+            shows,
             is_coloured: false,
             heading: None,
             is_under_heading: false,
@@ -59,7 +63,8 @@ impl View {
                 self.has_run_ended = true;
                 self.end_run()
             }
-            TerminalEvent::Progress(text) if self.is_shown(text) => Vec::new(),
+            TerminalEvent::Progress(text) if self.is_shown(text) || !self.shows.thoughts => Vec::new(),
+            TerminalEvent::ToolHint(_) if !self.shows.tool_hints => Vec::new(),
             TerminalEvent::TurnEnd { .. } => Vec::new(),
             TerminalEvent::Progress(text) | TerminalEvent::ToolHint(text) => {
                 let mut pieces = self.end_run();
@@ -84,14 +89,22 @@ impl View {
 
     fn reply(&mut self, text: &str, streamed: bool) -> Vec<Piece> {
         let mut pieces = self.end_run();
-        if !(streamed && self.is_shown(text)) {
+        let unseen = if streamed { self.unseen(text) } else { text };
+        if !unseen.is_empty() {
             let mut whole = TextStream::new(self.style);
-            let shown = whole.push(text) + &whole.finish();
+            let shown = whole.push(unseen) + &whole.finish();
             pieces.extend(self.under_heading(shown));
         }
         self.run.clear();
         self.is_under_heading = false;
         pieces
+    }
+
+    /// What of a reply was not shown piece by piece: a paragraph that was added, or all of it.
+    fn unseen<'a>(&self, text: &'a str) -> &'a str {
+        let shown = self.run.trim();
+        let rest = text.trim().strip_prefix(shown).filter(|_| self.stream.is_some() && !shown.is_empty());
+        rest.filter(|rest| rest.is_empty() || rest.starts_with("\n\n")).map_or(text, str::trim_start)
     }
 
     /// Whether the text was shown piece by piece already.
@@ -140,6 +153,33 @@ mod tests {
             .collect()
     }
 
+    const ALL: TerminalProgress = TerminalProgress { thoughts: true, tool_hints: true };
+
+    #[test]
+    fn progress_and_hints_are_shown_as_configured() {
+        let events = [
+            delta("Let me look."),
+            TerminalEvent::StreamEnd { resuming: true },
+            TerminalEvent::Progress("Let me look.".to_owned()),
+            TerminalEvent::ToolHint("exec(\"ls\")".to_owned()),
+            delta("Two."),
+            TerminalEvent::StreamEnd { resuming: false },
+            reply("Two.", true),
+        ];
+        let (words, hint) = ("note:  ↳ Let me look.\n", "note:  ↳ exec(\"ls\")\n");
+        for (thoughts, tool_hints) in [(true, true), (true, false), (false, true), (false, false)] {
+            let shows = TerminalProgress { thoughts, tool_hints };
+            let words = if thoughts { words } else { "" };
+            let hint = if tool_hints { hint } else { "" };
+            let mut pipe = View::whole(Style::Lines, shows);
+            assert_eq!(shown(&mut pipe, &events), format!("{words}{hint}Two.\n"), "{shows:?}");
+            let mut terminal = View::terminal(Style::Lines, false, shows);
+            let streamed = if thoughts { "🐈 nanobot\nLet me look.\n" } else { "" };
+            let heading = if thoughts && !tool_hints { "" } else { "🐈 nanobot\n" };
+            assert_eq!(shown(&mut terminal, &events), format!("{streamed}{hint}{heading}Two.\n"), "{shows:?}");
+        }
+    }
+
     fn delta(text: &str) -> TerminalEvent {
         TerminalEvent::Delta(text.to_owned())
     }
@@ -150,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_turn_with_tools_is_shown_once() {
-        let mut view = View::terminal(Style::Lines, false);
+        let mut view = View::terminal(Style::Lines, false, ALL);
         let events = [
             delta("Let me "),
             delta("look."),
@@ -170,14 +210,23 @@ mod tests {
 
     #[test]
     fn a_stream_with_gaps_is_followed_by_the_whole_reply() {
-        let mut view = View::terminal(Style::Lines, false);
+        let mut view = View::terminal(Style::Lines, false, ALL);
         let events = [delta("one th"), TerminalEvent::StreamEnd { resuming: false }, reply("one two three", true)];
         assert_eq!(shown(&mut view, &events), "🐈 nanobot\none th\none two three\n");
     }
 
     #[test]
+    fn a_paragraph_that_was_added_is_shown_alone() {
+        let mut view = View::terminal(Style::Lines, false, ALL);
+        let events = [delta("one"), TerminalEvent::StreamEnd { resuming: false }, reply("one\n\n[cut]", true)];
+        assert_eq!(shown(&mut view, &events), "🐈 nanobot\none\n[cut]\n");
+        let events = [delta("one"), TerminalEvent::StreamEnd { resuming: false }, reply("one two", true)];
+        assert_eq!(shown(&mut view, &events), "🐈 nanobot\none\none two\n");
+    }
+
+    #[test]
     fn a_pipe_gets_whole_replies() {
-        let mut view = View::whole(Style::Lines);
+        let mut view = View::whole(Style::Lines, ALL);
         let events = [delta("hel"), delta("lo"), TerminalEvent::StreamEnd { resuming: false }, reply("hello", true)];
         assert_eq!(shown(&mut view, &events), "hello\n");
     }

@@ -1,5 +1,6 @@
 //! Talking with the demo model: once, in a pipe, and looking at it afterwards.
 
+use nanobot_testkit::{ModelServer, Reply, ScriptedCall};
 use serde_json::{Value, json};
 
 use crate::support::{Home, assert_says};
@@ -142,4 +143,76 @@ async fn a_break_of_the_prompt_cache_is_named_also_after_a_restart() {
     assert_says(&shown, &["Last break of the prompt cache: identity at byte ", ": the settings changed"]);
     let told = home.run_with_input(&["agent", "--demo"], b"/usage\n").await;
     assert_says(&told.stdout, &["the last in identity at byte "]);
+}
+
+/// A turn with words beside its call.
+fn a_turn_with_a_call() -> [Reply; 2] {
+    let call = ScriptedCall::new("list_dir", &json!({"path": "."}));
+    [Reply::text("Let me look.").and_calls([call]), Reply::text("Two files.")]
+}
+
+/// What is shown with these settings: the words, and the hint.
+const SHOWN: [(&str, bool, bool); 4] = [
+    (r#"{}"#, true, true),
+    (r#"{"sendProgress": true, "sendToolHints": true}"#, true, true),
+    (r#"{"sendProgress": false}"#, false, true),
+    (r#"{"sendProgress": false, "sendToolHints": false}"#, false, false),
+];
+
+fn home_with(model: &ModelServer, channels: &str) -> Home {
+    let home = Home::new();
+    home.configure(&json!({
+        "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
+        "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
+        "channels": serde_json::from_str::<Value>(channels).unwrap(),
+    }));
+    home
+}
+
+#[track_caller]
+fn assert_shown(text: &str, case: &str, words: bool, hint: bool) {
+    assert_eq!(text.contains("Let me look."), words, "{case}: {text}");
+    assert_eq!(text.contains("↳ list_dir"), hint, "{case}: {text}");
+}
+
+#[tokio::test]
+async fn progress_and_hints_of_a_question_are_shown_as_configured() {
+    for (channels, words, hint) in SHOWN {
+        let model = ModelServer::scripted(a_turn_with_a_call()).await.unwrap();
+        let home = home_with(&model, channels);
+        let run = home.run(&["agent", "-m", "look"]).await;
+        assert_eq!((run.code, run.stdout.as_str()), (0, "Two files.\n"), "{}", run.stderr);
+        assert_shown(&run.stderr, channels, words, hint);
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn progress_and_hints_of_a_gateway_are_shown_as_configured() {
+    for (channels, words, hint) in SHOWN {
+        let model = ModelServer::scripted(a_turn_with_a_call()).await.unwrap();
+        let home = home_with(&model, channels);
+        let gateway = crate::gateway::Running::start(&home).await;
+        let run = home.run_with_input(&["agent"], b"look\n").await;
+        assert_eq!((run.code, run.stdout.as_str()), (0, "Two files.\n"), "{}", run.stderr);
+        assert_shown(&run.stderr, channels, words, hint);
+        gateway.signal(nix::sys::signal::Signal::SIGTERM);
+        assert_eq!(gateway.end().await.1, Some(0));
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn progress_and_hints_at_a_prompt_are_shown_as_configured() {
+    for (channels, words, hint) in SHOWN {
+        let model = ModelServer::scripted(a_turn_with_a_call()).await.unwrap();
+        let home = home_with(&model, channels);
+        let mut screen = crate::prompt::Screen::open(&home, &["agent"]);
+        screen.wait_for("You: ");
+        screen.type_in("look\r");
+        screen.wait_for("Two files.");
+        screen.type_in("exit\r");
+        assert_eq!(screen.end(), Some(0), "{}", screen.text);
+        assert_shown(&screen.text, channels, words, hint);
+    }
 }

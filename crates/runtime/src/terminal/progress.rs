@@ -1,0 +1,28 @@
+//! What a terminal shows of a turn beside its reply.
+
+use nanobot_channels::DeliverySettings;
+use nanobot_config::Config;
+
+use crate::RuntimeError;
+
+/// Which news of a turn a terminal shows: `channels.sendProgress` and `channels.sendToolHints`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TerminalProgress {
+    /// Thoughts on the way, such as words beside a call of tools.
+    pub thoughts: bool,
+    /// Tools that run. At a terminal they are shown unless the configuration says otherwise: a person
+    /// sits in front of it and waits.
+    pub tool_hints: bool,
+}
+
+impl TerminalProgress {
+    /// What the configuration says.
+    ///
+    /// # Errors
+    /// When the section cannot be read.
+    pub fn of(config: &Config) -> Result<Self, RuntimeError> {
+        let delivery: DeliverySettings = config.section("channels")?;
+        let tool_hints = delivery.send_tool_hints || !config.is_set("channels.sendToolHints")?;
+        Ok(Self { thoughts: delivery.send_progress, tool_hints })
+    }
+}
