@@ -14,5 +14,5 @@ pub fn locate(content: &str, wanted: &str) -> (usize, String) {
 
 /// Counts the results on a page of the search that has no API.
 pub fn search_page(page: &str) -> usize {
-    web::results_on(page)
+    web::results_on(page).len()
 }

@@ -1,5 +1,6 @@
 //! Bodies: read up to a bound.
 
+use super::WebError;
 use reqwest::{Response, header::CONTENT_TYPE};
 
 /// How much of a page is read, after decompression.
@@ -16,12 +17,12 @@ pub(super) struct Body {
 
 impl Body {
     /// Reads at most [`MAX_BODY`] bytes.
-    pub(super) async fn read(mut response: Response) -> Result<Self, String> {
+    pub(super) async fn read(mut response: Response) -> Result<Self, WebError> {
         let header = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let content_type = header.unwrap_or_default().to_owned();
         let mut bytes = Vec::new();
         let mut cut = false;
-        while let Some(chunk) = response.chunk().await.map_err(super::failure)? {
+        while let Some(chunk) = response.chunk().await? {
             let room = MAX_BODY - bytes.len();
             bytes.extend(chunk.iter().take(room));
             if chunk.len() > room {

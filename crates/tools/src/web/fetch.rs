@@ -13,7 +13,7 @@ use reqwest::{Response, header::LOCATION};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{client::HttpClients, decode::Body, jina};
+use super::{WebError, client::HttpClients, decode::Body, jina};
 use crate::{config::FetchConfig, operation::Operation, text::clipped};
 
 /// For all hops and the body together.
@@ -69,8 +69,8 @@ impl WebFetch {
         Self { config, http }
     }
 
-    async fn fetch(&self, arguments: &Arguments) -> Result<Fetched, String> {
-        let target = self.http.guard().check(&arguments.url).await.map_err(refused)?;
+    async fn fetch(&self, arguments: &Arguments) -> Result<Fetched, WebError> {
+        let target = self.http.guard().check(&arguments.url).await?;
         if self.config.use_jina_reader {
             let base = &self.config.jina_reader_base;
             let page = jina::read(self.http.plain()?, base, target.url().as_str()).await;
@@ -84,12 +84,12 @@ impl WebFetch {
             let (response, target) = self.follow(target).await?;
             let status = response.status();
             if !status.is_success() {
-                return Err(format!("HTTP {status}"));
+                return Err(WebError::of_status(status));
             }
             Ok((Body::read(response).await?, status, target))
         };
         let Ok(downloaded) = tokio::time::timeout(TIMEOUT, download).await else {
-            return Err(format!("the page took longer than {} seconds", TIMEOUT.as_secs()));
+            return Err(WebError::passing(format!("the page took longer than {} seconds", TIMEOUT.as_secs())));
         };
         let (body, status, target) = downloaded?;
         let place = target.url().to_string();
@@ -98,40 +98,38 @@ impl WebFetch {
     }
 
     /// Has a body read in the helper process.
-    async fn extract(&self, body: Body, url: &str, mode: TextMode) -> Result<Extracted, String> {
+    async fn extract(&self, body: Body, url: &str, mode: TextMode) -> Result<Extracted, WebError> {
         let Body { content_type, bytes, cut } = body;
         let request = PageRequest { url: url.to_owned(), content_type, mode, body: bytes };
         let page = self.http.extractor().page(request).await;
         let page = page.map_err(|error| match error {
-            ExtractError::Unreadable(reason) => reason,
+            ExtractError::Unreadable(reason) => WebError::from(reason),
             error => {
                 tracing::warn!(%error, "a web page could not be read");
-                format!("the page could not be read: {error}")
+                let reason = format!("the page could not be read: {error}");
+                // The machine was busy; the page is not known to be at fault.
+                let may_pass = matches!(error, ExtractError::TimedOut | ExtractError::Start(_));
+                WebError { reason, may_pass }
             }
         })?;
         Ok(Extracted { text: page.text, extractor: page.extractor.as_str(), cut: cut || page.cut })
     }
 
     /// Asks `target`, and wherever it points to, until there is an answer.
-    async fn follow(&self, mut target: CheckedUrl) -> Result<(Response, CheckedUrl), String> {
+    async fn follow(&self, mut target: CheckedUrl) -> Result<(Response, CheckedUrl), WebError> {
         let client = self.http.guarded()?;
         loop {
             let request = client.get(target.url().clone());
-            let response = request.send().await.map_err(super::failure)?;
+            let response = request.send().await?;
             let location = response.headers().get(LOCATION).and_then(|to| to.to_str().ok());
             match location.filter(|_| response.status().is_redirection()) {
                 Some(location) => {
-                    target = self.http.guard().redirect(&target, location).await.map_err(refused)?;
+                    target = self.http.guard().redirect(&target, location).await?;
                 }
                 None => return Ok((response, target)),
             }
         }
     }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it maps errors")]
-fn refused(denied: nanobot_guard::UrlDenied) -> String {
-    format!("URL validation failed: {denied}")
 }
 
 fn fetched(
@@ -176,16 +174,16 @@ impl Operation for WebFetch {
     async fn run(&self, arguments: Arguments, context: &ToolContext) -> ToolResult {
         let outcome = tokio::select! {
             outcome = self.fetch(&arguments) => outcome,
-            () = context.cancel.cancelled() => Err("the fetch was stopped".to_owned()),
+            () = context.cancel.cancelled() => Err("the fetch was stopped".to_owned().into()),
         };
         let document = match &outcome {
             Ok(fetched) => serde_json::to_string(fetched),
-            Err(error) => serde_json::to_string(&Failed { error, url: &arguments.url }),
+            Err(WebError { reason, .. }) => serde_json::to_string(&Failed { error: reason, url: &arguments.url }),
         };
-        match document {
-            Ok(text) if outcome.is_ok() => ToolResult::ok(text),
-            Ok(text) => ToolResult::error(text),
-            Err(error) => ToolResult::error(format!("Error: {error}")),
+        match (document, &outcome) {
+            (Ok(text), Ok(_)) => ToolResult::ok(text),
+            (Ok(text), Err(error)) => error.result(text),
+            (Err(error), _) => ToolResult::error(format!("Error: {error}")),
         }
     }
 }

@@ -11,11 +11,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use super::client::HttpClients;
-use crate::{
-    config::SearchConfig,
-    operation::{Operation, answer},
-};
+use super::{WebError, client::HttpClients};
+use crate::{config::SearchConfig, operation::Operation};
 
 const MAX_RESULTS: u32 = 10;
 
@@ -46,12 +43,12 @@ impl WebSearch {
         Self { config, http, one_at_a_time: Semaphore::const_new(1) }
     }
 
-    async fn search(&self, arguments: &Arguments) -> Result<String, String> {
+    async fn search(&self, arguments: &Arguments) -> Result<String, WebError> {
         let count = arguments.count.unwrap_or(self.config.max_results).clamp(1, MAX_RESULTS);
         let limit = Duration::from_secs(self.config.timeout.max(1));
         let search = self.hits(&arguments.query, count);
         let Ok(hits) = tokio::time::timeout(limit, search).await else {
-            return Err(format!("the search took longer than {} seconds", limit.as_secs()));
+            return Err(WebError::passing(format!("the search took longer than {} seconds", limit.as_secs())));
         };
         Ok(listed(&arguments.query, &hits?, count))
     }
@@ -90,16 +87,20 @@ impl Operation for WebSearch {
     }
 
     async fn run(&self, arguments: Arguments, context: &ToolContext) -> ToolResult {
-        answer(tokio::select! {
+        let outcome = tokio::select! {
             outcome = self.search(&arguments) => outcome,
-            () = context.cancel.cancelled() => Err("the search was stopped".to_owned()),
-        })
+            () = context.cancel.cancelled() => Err("the search was stopped".to_owned().into()),
+        };
+        match outcome {
+            Ok(output) => ToolResult::ok(output),
+            Err(error) => error.result(format!("Error: {}", error.reason)),
+        }
     }
 }
 
-/// Counts the results on a page of the search that has no API.
-pub(super) fn results_on(page: &str) -> usize {
-    providers::duckduckgo_hits(page).len()
+/// Lists the results on a page of the search that has no API, as the model reads them.
+pub(super) fn results_on(page: &str) -> String {
+    listed("", &providers::duckduckgo_hits(page), MAX_RESULTS)
 }
 
 #[cfg(test)]

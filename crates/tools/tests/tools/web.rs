@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use axum::{
     Json, Router,
     body::Body,
-    extract::{Query, Request, State},
+    extract::{Path, Query, Request, State},
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse as _, Response},
     routing::{any, get},
@@ -370,4 +370,49 @@ async fn a_search_that_fails_says_why_and_keeps_the_key() {
     let answer = search(&config, json!({"query": "tea"})).await;
     assert!(answer.starts_with("Error: the SearXNG address is not an http or https URL: ftp://x"), "{answer}");
     assert_eq!(format!("{:?}", config.web.search.api_key), "ApiKey(none)");
+}
+
+/// What nobody refused may succeed later; what a rule or the server refuses does not.
+#[tokio::test]
+async fn only_circumstances_are_worth_another_try() {
+    let status = async |Path(code): Path<u16>| StatusCode::from_u16(code).unwrap();
+    let server = Server::start(pages().route("/status/{code}", get(status))).await;
+    // Nobody listens there any more.
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let local = local();
+    let open = registry(&local, local.url_guard().unwrap());
+    let searching_at = |base: String| {
+        let mut config = searching(&server, "searxng", "");
+        config.web.search.base_url = base;
+        registry(&config, config.url_guard().unwrap())
+    };
+    let run = async |registry: &Registry, tool: &str, arguments: Value| {
+        let result =
+            registry.run(&ToolCall::new("1", tool, arguments.to_string()), &ToolContext::detached("a:b")).await;
+        (result.success, result.should_retry)
+    };
+    for (code, is_passing) in
+        [(400, false), (403, false), (404, false), (408, true), (429, true), (500, true), (503, true)]
+    {
+        let url = server.url(&format!("/status/{code}"));
+        assert_eq!(run(&open, "web_fetch", json!({ "url": url })).await, (false, is_passing), "{code}");
+    }
+    for (url, is_passing) in [
+        (format!("http://{gone}/"), true),
+        ("http://169.254.169.254/".to_owned(), false),
+        (server.url("/inside"), false),
+        (server.url("/loop"), false),
+        (server.url("/image"), false),
+    ] {
+        assert_eq!(run(&open, "web_fetch", json!({ "url": url })).await, (false, is_passing), "{url}");
+    }
+    let rebound = registry(&ToolsConfig::default(), UrlGuard::new(Arc::new(Rebinding::default()), vec![]));
+    assert_eq!(run(&rebound, "web_fetch", json!({"url": "http://rebind.test/"})).await, (false, false));
+    for (base, is_passing) in
+        [(format!("http://{gone}"), true), (server.base.clone() + "/tea", false), ("ftp://x".to_owned(), false)]
+    {
+        let search = searching_at(base.clone());
+        assert_eq!(run(&search, "web_search", json!({"query": "tea"})).await, (false, is_passing), "{base}");
+    }
+    assert_eq!(run(&open, "read_file", json!({"path": "/etc/shadow"})).await, (false, false));
 }

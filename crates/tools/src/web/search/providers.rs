@@ -1,9 +1,6 @@
 //! The search providers: what each is asked, and where its results are in the answer.
 
-use std::sync::LazyLock;
-
 use nanobot_types::json as bounded;
-use regex_lite::Regex;
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 use url::Url;
@@ -11,7 +8,7 @@ use url::Url;
 use super::{Hit, WebSearch};
 use crate::{
     text::clipped,
-    web::{decode::Body, failure},
+    web::{WebError, decode::Body},
 };
 
 /// How much of a page Jina's search returns per result.
@@ -19,7 +16,7 @@ const JINA_SNIPPET: usize = 500;
 
 impl WebSearch {
     /// What the configured provider finds, or DuckDuckGo where that one lacks its key.
-    pub(super) async fn hits(&self, query: &str, count: u32) -> Result<Vec<Hit>, String> {
+    pub(super) async fn hits(&self, query: &str, count: u32) -> Result<Vec<Hit>, WebError> {
         let provider = self.config.provider.trim().to_lowercase();
         let hits = match provider.as_str() {
             "" | "brave" => self.brave(query, count).await?,
@@ -31,7 +28,8 @@ impl WebSearch {
                 return Err(format!(
                     "unknown search provider '{other}' (tools.web.search.provider knows brave, \
                      tavily, duckduckgo, searxng and jina)"
-                ));
+                )
+                .into());
             }
         };
         match hits {
@@ -40,7 +38,7 @@ impl WebSearch {
         }
     }
 
-    async fn brave(&self, query: &str, count: u32) -> Result<Option<Vec<Hit>>, String> {
+    async fn brave(&self, query: &str, count: u32) -> Result<Option<Vec<Hit>>, WebError> {
         let Some(key) = self.key("BRAVE_API_KEY") else { return Ok(None) };
         let request = self
             .http
@@ -53,7 +51,7 @@ impl WebSearch {
         Ok(Some(hits(answer.pointer("/web/results"), "description")))
     }
 
-    async fn tavily(&self, query: &str, count: u32) -> Result<Option<Vec<Hit>>, String> {
+    async fn tavily(&self, query: &str, count: u32) -> Result<Option<Vec<Hit>>, WebError> {
         let Some(key) = self.key("TAVILY_API_KEY") else { return Ok(None) };
         let request = self
             .http
@@ -65,7 +63,7 @@ impl WebSearch {
         Ok(Some(hits(answer.get("results"), "content")))
     }
 
-    async fn searxng(&self, query: &str) -> Result<Option<Vec<Hit>>, String> {
+    async fn searxng(&self, query: &str) -> Result<Option<Vec<Hit>>, WebError> {
         let Some(base) = setting(&self.config.base_url, "SEARXNG_BASE_URL") else { return Ok(None) };
         let url = Url::parse(&format!("{}/search", base.trim_end_matches('/')))
             .ok()
@@ -76,7 +74,7 @@ impl WebSearch {
         Ok(Some(hits(answer.get("results"), "content")))
     }
 
-    async fn jina(&self, query: &str) -> Result<Option<Vec<Hit>>, String> {
+    async fn jina(&self, query: &str) -> Result<Option<Vec<Hit>>, WebError> {
         let Some(key) = self.key("JINA_API_KEY") else { return Ok(None) };
         let request = self
             .http
@@ -93,7 +91,7 @@ impl WebSearch {
         Ok(Some(found))
     }
 
-    async fn duckduckgo(&self, query: &str) -> Result<Vec<Hit>, String> {
+    async fn duckduckgo(&self, query: &str) -> Result<Vec<Hit>, WebError> {
         let permit = self.one_at_a_time.acquire().await.map_err(|error| error.to_string())?;
         let request = self.http.plain()?.get(&self.config.endpoints.duckduckgo).query(&[("q", query)]);
         let body = send("DuckDuckGo", request).await?;
@@ -104,7 +102,8 @@ impl WebSearch {
         if found.is_empty() && page.contains("anomaly-modal") {
             return Err("DuckDuckGo asks for a proof of being human; set another \
                         tools.web.search.provider"
-                .to_owned());
+                .to_owned()
+                .into());
         }
         Ok(found)
     }
@@ -121,19 +120,19 @@ fn setting(configured: &str, variable: &str) -> Option<String> {
     configured.or_else(inherited).filter(|text| !text.is_empty())
 }
 
-async fn send(provider: &str, request: RequestBuilder) -> Result<Body, String> {
-    let failed = |error: String| format!("search by {provider} failed: {error}");
-    let response = request.send().await.map_err(|error| failed(failure(error)))?;
+async fn send(provider: &str, request: RequestBuilder) -> Result<Body, WebError> {
+    let failed = |error: WebError| error.said(|reason| format!("search by {provider} failed: {reason}"));
+    let response = request.send().await.map_err(|error| failed(error.into()))?;
     if !response.status().is_success() {
-        return Err(failed(format!("HTTP {}", response.status())));
+        return Err(failed(WebError::of_status(response.status())));
     }
     Body::read(response).await.map_err(failed)
 }
 
-async fn ask(provider: &str, request: RequestBuilder) -> Result<Value, String> {
+async fn ask(provider: &str, request: RequestBuilder) -> Result<Value, WebError> {
     let body = send(provider, request).await?;
     bounded::from_slice(&body.bytes)
-        .map_err(|error| format!("search by {provider} failed: the answer is not JSON ({error})"))
+        .map_err(|error| format!("search by {provider} failed: the answer is not JSON ({error})").into())
 }
 
 /// The results in `list`, with their snippets under `snippet`.
@@ -146,24 +145,46 @@ fn hits(list: Option<&Value>, snippet: &str) -> Vec<Hit> {
         .collect()
 }
 
-/// Links and snippets of a result page, in order. Attributes come in any order, so a link is found
-/// by its class and its address is looked up in the same tag.
-static RESULT: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r#"(?s)<a\b([^>]*\bclass="result__(a|snippet)"[^>]*)>(.*?)</a>"#).ok());
+/// More results than are ever listed; the first of a page count.
+const ENOUGH: usize = super::MAX_RESULTS as usize + 1;
 
+/// Links and snippets of a result page, in order. Attributes come in any order, so a link is found
+/// by its class and its address is looked up in the same tag. One pass: a link without an end is the
+/// end of what is read.
 pub(super) fn duckduckgo_hits(page: &str) -> Vec<Hit> {
     let mut found: Vec<Hit> = Vec::new();
-    for tag in RESULT.iter().flat_map(|pattern| pattern.captures_iter(page)) {
-        let [_, attributes, class, content] = [0, 1, 2, 3].map(|group| tag.get(group).map_or("", |part| part.as_str()));
+    let mut rest = page;
+    while let Some((attributes, after)) = next_link(rest)
+        && found.len() < ENOUGH
+    {
+        rest = after;
+        let is_title = attributes.contains("class=\"result__a\"");
+        if !is_title && !attributes.contains("class=\"result__snippet\"") {
+            continue;
+        }
+        let Some((content, after)) = rest.split_once("</a>") else { break };
+        rest = after;
         let address = attributes.split_once("href=\"").and_then(|(_, rest)| rest.split('"').next());
         let Some(url) = address.and_then(target_of) else { continue };
-        if class == "a" {
+        if is_title {
             found.push(Hit { title: content.to_owned(), url, snippet: String::new() });
         } else if let Some(hit) = found.last_mut().filter(|hit| hit.url == url) {
             hit.snippet = content.to_owned();
         }
     }
     found
+}
+
+/// The attributes of the next link, and what follows its tag.
+fn next_link(page: &str) -> Option<(&str, &str)> {
+    let mut rest = page;
+    loop {
+        let (_, tag) = rest.split_once("<a")?;
+        if tag.starts_with(|next: char| next.is_ascii_whitespace()) {
+            return tag.split_once('>');
+        }
+        rest = tag;
+    }
 }
 
 /// Where a result leads: its links go through a counter that names the address. Advertisements name
