@@ -5,6 +5,8 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use nanobot_bus::{BusError, LedgerEntry};
 use nanobot_types::{
@@ -12,12 +14,12 @@ use nanobot_types::{
 };
 use tokio::io::AsyncWrite;
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::channels;
 use crate::frame::REQUEST_LIMIT;
 use crate::lines::{self, LineReader};
+use crate::seats::Seat;
 use crate::server::Shared;
 use crate::socket::Stream;
 use crate::terminals::said;
@@ -25,6 +27,8 @@ use crate::{Answer, Request, TerminalEvent};
 
 /// How many answers may wait for a client.
 const WAITING: usize = 1024;
+/// How long a client may leave a line unread.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// The most ledger entries of one list.
 const LONGEST_LIST: usize = 10_000;
 
@@ -33,6 +37,7 @@ pub(crate) struct Connection {
     shared: Arc<Shared>,
     number: u64,
     talk: Option<Talk>,
+    seat: Seat,
 }
 
 /// What is talked about on a connection.
@@ -45,10 +50,11 @@ struct Talk {
 }
 
 impl Connection {
-    /// Serves a client until it hangs up, or `end` fires.
-    pub(crate) async fn serve(shared: Arc<Shared>, stream: Stream, end: CancellationToken) {
+    /// Serves a client until it hangs up, `end` fires, or its seat is taken.
+    pub(crate) async fn serve(shared: Arc<Shared>, stream: Stream, seat: Seat) {
         let number = shared.terminals.number();
-        let mut connection = Self { shared, number, talk: None };
+        let end = seat.end.clone();
+        let mut connection = Self { shared, number, talk: None, seat };
         if let Some(Err(error)) = end.run_until_cancelled(connection.converse(stream)).await {
             tracing::debug!(%error, "a client of the socket is gone");
         }
@@ -59,20 +65,25 @@ impl Connection {
         let (reader, mut writer) = tokio::io::split(stream);
         let mut requests = LineReader::new(reader, REQUEST_LIMIT);
         loop {
+            // A conversation waits for its turn, everything else is over with its answer.
+            self.seat.is_idle.store(self.talk.is_none(), Ordering::Relaxed);
             tokio::select! {
-                request = requests.next::<Request>() => match request {
-                    Ok(Some(request)) => self.answer(request, &mut writer).await?,
+                request = requests.next_bounded::<Request>() => match request {
+                    Ok(Some(request)) => {
+                        self.seat.is_idle.store(false, Ordering::Relaxed);
+                        self.answer(request, &mut writer).await?;
+                    }
                     Ok(None) => return Ok(()),
                     Err(error) => {
                         // What follows a line that cannot be read cannot be told apart from it.
-                        lines::write(&mut writer, &refused(&error)).await?;
+                        write(&mut writer, &refused(&error)).await?;
                         return Err(error);
                     }
                 },
                 answer = next(&mut self.talk) => match answer {
                     Some(answer) => {
                         self.count(&answer);
-                        lines::write(&mut writer, &answer).await?;
+                        write(&mut writer, &answer).await?;
                     }
                     None => return Ok(()),
                 },
@@ -88,7 +99,7 @@ impl Connection {
                 match ledger.list(queue, filter, limit.min(LONGEST_LIST)).await {
                     Ok(entries) => {
                         for entry in entries {
-                            lines::write(writer, &Answer::Entry(Box::new(entry))).await?;
+                            write(writer, &Answer::Entry(Box::new(entry))).await?;
                         }
                         Answer::Done
                     }
@@ -124,7 +135,7 @@ impl Connection {
                 Err(error) => refused(&error),
             },
         };
-        lines::write(writer, &answer).await
+        write(writer, &answer).await
     }
 
     async fn test(&self, channel: ChannelName, chat: ChatId, text: String) -> Result<LedgerEntry, BusError> {
@@ -175,6 +186,12 @@ impl Connection {
     }
 }
 
+/// Writes an answer. A client that does not read it in time is gone: what waits for it is memory.
+async fn write<W: AsyncWrite + Unpin>(writer: &mut W, answer: &Answer) -> io::Result<()> {
+    let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the client does not read");
+    tokio::time::timeout(PATIENCE, lines::write(writer, answer)).await.map_err(late)?
+}
+
 /// The next that happens where the client talks. Cancel-safe.
 async fn next(talk: &mut Option<Talk>) -> Option<Answer> {
     match talk {
@@ -202,4 +219,18 @@ fn refused(error: &dyn std::error::Error) -> Answer {
         source = inner.source();
     }
     Answer::Refused { why }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_does_not_read_is_given_up() {
+        let (mut ours, theirs) = tokio::io::duplex(64);
+        let answer = Answer::Refused { why: "x".repeat(1000) };
+        let written = write(&mut ours, &answer).await;
+        assert_eq!(written.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        drop(theirs);
+    }
 }

@@ -18,6 +18,7 @@ mod cuts;
 mod error;
 mod frame;
 mod lines;
+mod seats;
 mod server;
 mod socket;
 mod terminals;

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use nanobot_types::json;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
@@ -26,6 +27,18 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     /// As the system says; [`io::ErrorKind::InvalidData`] for a line that is too long, cut off or
     /// no such value.
     pub(crate) async fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
+        let line = self.next_line().await?;
+        line.map(|line| serde_json::from_slice(&line)).transpose().map_err(io::Error::from)
+    }
+
+    /// The same for a value of a client that is not trusted: of bounded depth and size.
+    pub(crate) async fn next_bounded<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
+        let line = self.next_line().await?;
+        let invalid = |error: serde_json::Error| io::Error::new(io::ErrorKind::InvalidData, error);
+        line.map(|line| json::from_slice(&line)).transpose().map_err(invalid)
+    }
+
+    async fn next_line(&mut self) -> io::Result<Option<Vec<u8>>> {
         loop {
             let available = self.reader.fill_buf().await?;
             if available.is_empty() {
@@ -41,8 +54,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
                 return Err(invalid("the line is too long"));
             }
             if ends {
-                let line = std::mem::take(&mut self.line);
-                return serde_json::from_slice(&line).map(Some).map_err(io::Error::from);
+                return Ok(Some(std::mem::take(&mut self.line)));
             }
         }
     }

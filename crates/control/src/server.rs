@@ -6,17 +6,16 @@ use std::time::Duration;
 
 use nanobot_bus::{Bus, EventFeed, Ledger, Subscription};
 use nanobot_types::{ChannelName, Event, OutboundMessage};
-use tokio::sync::{Semaphore, broadcast};
+use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::connection::Connection;
+use crate::seats::Seats;
 use crate::socket::Listener;
 use crate::terminals::Terminals;
 use crate::{About, Channels, ControlError, Cuts, TERMINAL_CHANNEL};
 
-/// How many clients may be connected.
-const CLIENTS: usize = 64;
 /// How long to rest when the system gives no connection.
 const REST: Duration = Duration::from_millis(200);
 
@@ -111,19 +110,15 @@ impl RunningControl {
 }
 
 async fn accept(listener: &Listener, shared: &Arc<Shared>, clients: &TaskTracker, end: &CancellationToken) {
-    let seats = Arc::new(Semaphore::new(CLIENTS));
+    let seats = Seats::new(end.clone());
     while let Some(accepted) = end.run_until_cancelled(listener.accept()).await {
         match accepted {
             Ok(stream) => {
-                let Ok(seat) = Arc::clone(&seats).try_acquire_owned() else {
-                    tracing::warn!(CLIENTS, "too many clients on the gateway's socket: one is hung up on");
+                let Some(seat) = seats.take().await else {
+                    tracing::warn!("too many clients on the gateway's socket: one is hung up on");
                     continue;
                 };
-                let serving = Connection::serve(Arc::clone(shared), stream, end.clone());
-                clients.spawn(async move {
-                    serving.await;
-                    drop(seat);
-                });
+                clients.spawn(Connection::serve(Arc::clone(shared), stream, seat));
             }
             Err(error) => {
                 tracing::warn!(%error, "the gateway's socket gives no connection");

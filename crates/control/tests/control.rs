@@ -346,3 +346,51 @@ async fn conversations_are_cut_by_the_gateway_and_refusals_come_back_as_they_are
     gateway.stop().await;
     assert!(matches!(client.rewind("cli:a", 1).await, Err(CutError::Failed { .. })));
 }
+
+/// Programs of the same user that connect and say nothing, or never end their line.
+#[tokio::test]
+async fn silent_clients_keep_no_command_away() {
+    let gateway = Gateway::start().await;
+    let mut silent = Vec::new();
+    for number in 0..100 {
+        let mut stream = UnixStream::connect(gateway.socket()).await.unwrap();
+        if number % 2 == 0 {
+            stream.write_all(b"{\"request\":\"ping\"").await.unwrap();
+        }
+        silent.push(stream);
+    }
+    // Every client that does something is served, while the silent ones hold what they have.
+    for _ in 0..3 {
+        ControlClient::reach(&gateway.socket()).await.unwrap();
+    }
+    // The first that came was the first to go.
+    assert_eq!(silent[1].read(&mut [0; 16]).await.unwrap(), 0);
+    gateway.stop().await;
+}
+
+/// Lines as long as they may be, and values as many as fit.
+#[test]
+fn lines_of_clients_are_read_in_bounded_memory() {
+    let units = ["[],", "{},", "0,", "{\"\":0},", "[[[[", "{\"a\":"];
+    let lines =
+        units.map(|unit| format!("{{\"request\":\"ping\",\"odd\":[{}", unit.repeat((1 << 20) / unit.len() - 100)));
+    nanobot_testkit::assert_bounded("lines_of_clients_are_read_in_bounded_memory", lines, |line| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let gateway = Gateway::start().await;
+            let mut clients = Vec::new();
+            for _ in 0..30 {
+                let mut stream = UnixStream::connect(gateway.socket()).await.unwrap();
+                stream.write_all(line.as_bytes()).await.unwrap();
+                clients.push(stream);
+            }
+            for stream in &mut clients {
+                // Refused, or hung up on: then writing fails as well.
+                drop(stream.write_all(b"0]}\n").await);
+                drop(stream.read(&mut [0; 1024]).await);
+            }
+            ControlClient::reach(&gateway.socket()).await.unwrap();
+            gateway.stop().await;
+        });
+    });
+}
