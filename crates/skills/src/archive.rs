@@ -1,15 +1,19 @@
 //! Reads a `.skill` file: a zip archive of a skill's folder, or of what is in one.
 
 use std::fs::File;
-use std::io::{Read, Seek};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use zip::ZipArchive;
 use zip::result::ZipError;
 
 use crate::SkillsError;
+use crate::directory::{self, Oversized};
 use crate::load::SKILL_FILE;
 use crate::package::{FILE_LIMIT, LEFT_OUT, Package, TOTAL_LIMIT, check_path, too_large};
+
+/// The largest archive, in bytes: what is in it may not be larger, and compression does not add much.
+const ARCHIVE_LIMIT: u64 = TOTAL_LIMIT + (2 << 20);
 
 /// Most entries that are looked at.
 const ENTRIES: usize = 2000;
@@ -22,8 +26,17 @@ pub(crate) fn read(path: &Path) -> Result<Package, SkillsError> {
 }
 
 /// Reads the archive `file` that was found at `source`.
-pub(crate) fn read_from(source: PathBuf, file: impl Read + Seek) -> Result<Package, SkillsError> {
+pub(crate) fn read_from(source: PathBuf, mut file: impl Read + Seek) -> Result<Package, SkillsError> {
     let failed = |error: ZipError| SkillsError::Archive { path: source.clone(), source: error };
+    let size = file.seek(SeekFrom::End(0)).map_err(|error| failed(ZipError::Io(error)))?;
+    if size > ARCHIVE_LIMIT {
+        return Err(SkillsError::TooLarge(format!("an archive of more than {} MB", ARCHIVE_LIMIT >> 20)));
+    }
+    match directory::oversized(&mut file).map_err(|error| failed(ZipError::Io(error)))? {
+        Some(Oversized::Entries) => return Err(SkillsError::TooLarge(format!("more than {ENTRIES} entries"))),
+        Some(Oversized::Names) => return Err(SkillsError::TooLarge("a directory of more than 4 MB".to_owned())),
+        None => {}
+    }
     let mut archive = ZipArchive::new(file).map_err(failed)?;
     if archive.len() > ENTRIES {
         return Err(SkillsError::TooLarge(format!("more than {ENTRIES} entries")));

@@ -8,6 +8,7 @@ mod archive;
 mod built_in;
 mod capabilities;
 mod check;
+mod directory;
 mod error;
 #[doc(hidden)]
 pub mod fuzz;

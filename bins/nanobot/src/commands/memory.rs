@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use nanobot_config::Config;
@@ -18,6 +19,9 @@ use crate::failure::{Failure, chain};
 use crate::output::{self, harmless};
 
 /// What can be done with memory.
+/// How long the smallest difference of two versions is looked for; then a larger one is shown.
+const DIFF_TIME: Duration = Duration::from_millis(500);
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum MemoryCommand {
     /// Search facts, history, day notes and conversations
@@ -150,7 +154,7 @@ fn shown(found: &VersionText) -> String {
     }
     let name =
         |number: Option<u64>| number.map_or_else(|| "(nothing)".to_owned(), |number| format!("version {number}"));
-    let diff = TextDiff::from_lines(before.as_str(), text.as_str());
+    let diff = TextDiff::configure().timeout(DIFF_TIME).diff_lines(before.as_str(), text.as_str());
     let diff = diff.unified_diff().header(&name(version.before), &name(Some(version.number))).to_string();
     shown.push_str(&harmless(&diff));
     shown

@@ -28,8 +28,20 @@ pub(super) fn styled(style: &str, text: &str) -> String {
     format!("{style}{text}{RESET}")
 }
 
-/// Renders Markdown into whole lines.
+/// `true` if a line may begin more blocks within each other than any text does. The work of the parser
+/// is such depth times lines.
+pub(super) fn is_too_deep(markdown: &str) -> bool {
+    let is_marker = |c: &char| matches!(c, '>' | '-' | '*' | '+' | '.' | ')');
+    let begins = |c: &char| is_marker(c) || c.is_ascii_digit() || matches!(c, ' ' | '\t');
+    markdown.lines().any(|line| line.chars().take_while(begins).filter(is_marker).count() > MARKERS)
+}
+
+/// Renders Markdown into whole lines. Text that is too deep is shown as it was written.
 pub(super) fn render(markdown: &str) -> String {
+    if is_too_deep(markdown) {
+        let text = harmless(markdown);
+        return if text.ends_with('\n') { text } else { text + "\n" };
+    }
     let mut renderer = Renderer::default();
     for event in Parser::new_ext(markdown, options()) {
         renderer.event(event);
@@ -40,6 +52,9 @@ pub(super) fn render(markdown: &str) -> String {
 
 /// Levels of quotes and lists that are shown.
 const DEEPEST: usize = 16;
+
+/// Markers of quotes and lists that a line may begin with.
+const MARKERS: usize = 128;
 
 /// What stands before each line inside a block.
 struct Prefix {

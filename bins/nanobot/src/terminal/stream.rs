@@ -11,7 +11,7 @@ use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag};
 
 use nanobot_escape::Escaper;
 
-use super::markdown::{options, render};
+use super::markdown::{is_too_deep, options, render};
 
 /// The longest block or line that is shown as one.
 const PENDING_LIMIT: usize = 64 << 10;
@@ -199,6 +199,9 @@ struct LastBlock {
 impl LastBlock {
     fn of(markdown: &str) -> Self {
         let mut last = Self { start: 0, certain: 0, is_fenced: false };
+        if is_too_deep(markdown) {
+            return last;
+        }
         let mut depth = 0_usize;
         let mut is_list = false;
         for (event, range) in Parser::new_ext(markdown, options()).into_offset_iter() {
