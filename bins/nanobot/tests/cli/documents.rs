@@ -88,11 +88,8 @@ async fn a_hostile_page_is_a_tool_error_and_the_gateway_goes_on() {
     assert_eq!(gateway.end().await.1, Some(0));
 }
 
-/// Mails within mails, spelled so that no look at the text finds them, and parameters without end.
-#[tokio::test]
-async fn a_hostile_mail_is_parked_and_the_next_one_is_answered() {
-    let mailbox = MailFake::start().await.unwrap();
-    let model = ModelServer::answering(|_| Reply::text("Good morning, Ann.")).await.unwrap();
+/// A home whose assistant reads this mailbox.
+fn reading(mailbox: &MailFake, model: &ModelServer) -> Home {
     let home = Home::new();
     let channel = json!({
         "enabled": true, "consentGranted": true, "allowFrom": ["ann@people.test"],
@@ -102,9 +99,21 @@ async fn a_hostile_mail_is_parked_and_the_next_one_is_answered() {
         "smtpPassword": mail::PASSWORD, "smtpUseTls": false, "fromAddress": "Nano <bot@bot.test>",
         "pollIntervalSeconds": 5, "requestTimeout": 60, "maxMessageSize": 30_000_000, "authservId": "mx.bot.test",
     });
-    home.configure(&settings(&model, &json!({"email": channel})));
-    let envelope = "Authentication-Results: mx.bot.test; dkim=pass header.d=people.test; spf=pass \
-                    smtp.mailfrom=people.test\r\nFrom: ann@people.test\r\nTo: bot@bot.test\r\nSubject: x\r\n";
+    home.configure(&settings(model, &json!({"email": channel})));
+    home
+}
+
+/// What Ann's mails begin with.
+const ENVELOPE: &str = "Authentication-Results: mx.bot.test; dkim=pass header.d=people.test; spf=pass \
+                        smtp.mailfrom=people.test\r\nFrom: ann@people.test\r\nTo: bot@bot.test\r\n";
+
+/// Mails within mails, spelled so that no look at the text finds them, and parameters without end.
+#[tokio::test]
+async fn a_hostile_mail_is_parked_and_the_next_one_is_answered() {
+    let mailbox = MailFake::start().await.unwrap();
+    let model = ModelServer::answering(|_| Reply::text("Good morning, Ann.")).await.unwrap();
+    let home = reading(&mailbox, &model);
+    let envelope = format!("{ENVELOPE}Subject: x\r\n");
     let nested = "Content-Type:(;)message/rfc822\r\n\r\n".repeat(550_000);
     let hostile = mailbox.push(format!("{envelope}{nested}"));
     let harmless = mailbox.push(format!("{envelope}Message-ID: <2@people.test>\r\n\r\nGood morning!\r\n"));
@@ -113,6 +122,39 @@ async fn a_hostile_mail_is_parked_and_the_next_one_is_answered() {
     assert_says(&sent[0].raw, &["Good morning, Ann."]);
     mailbox.wait_for_flag(harmless, r"\Seen").await.unwrap();
     assert!(mailbox.has_flag(hostile, r"\Flagged"), "a person finds it in the mailbox");
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+}
+
+/// Mails of 3.3 MB are within every limit on size. Each is answered, or parked where a person sees it.
+#[tokio::test]
+async fn a_mail_of_mails_is_answered_or_parked() {
+    let mailbox = MailFake::start().await.unwrap();
+    let model = ModelServer::answering(|_| Reply::text("Good morning, Ann.")).await.unwrap();
+    let home = reading(&mailbox, &model);
+    let deep = 3_300_000 / 34;
+    let messages = format!("{}Hello\r\n", "Content-Type: message/rfc822\r\n\r\n".repeat(deep));
+    let evasive = format!("{}Hello\r\n", "Content-Type:(;)message/rfc822\r\n\r\n".repeat(deep));
+    let multiparts: String = (0..38_000)
+        .map(|depth| format!("Content-Type: multipart/mixed; boundary=b{depth:08}\r\n\r\n--b{depth:08}\r\n"))
+        .collect();
+    let within =
+        "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: message/rfc822\r\n\r\n".repeat(40_000);
+    let hostile = [("messages", messages), ("evasive", evasive), ("multiparts", multiparts), ("within", within)]
+        .map(|(name, body)| (name, mailbox.push(format!("{ENVELOPE}Subject: {name}\r\n{body}"))));
+    let gateway = Running::start(&home).await;
+    for (name, uid) in hostile {
+        until(name, async || {
+            let sent = mailbox.sent();
+            let is_answered = sent.iter().any(|mail| mail.raw.contains(&format!("Subject: Re: {name}")));
+            is_answered || mailbox.has_flag(uid, r"\Flagged")
+        })
+        .await;
+    }
+    // And the next one is read.
+    mailbox.push(format!("{ENVELOPE}Subject: last\r\n\r\nGood morning!\r\n"));
+    until("the last is answered", async || mailbox.sent().iter().any(|mail| mail.raw.contains("Subject: Re: last")))
+        .await;
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
 }

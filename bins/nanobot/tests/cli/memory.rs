@@ -1,8 +1,8 @@
 //! Memory as a person sees it: searched, reviewed, brought back, and kept apart where that is wanted.
 
 use nanobot_testkit::model_server::ModelRequest;
-use nanobot_testkit::telegram::{Incoming, Person, TOKEN};
-use nanobot_testkit::{ModelServer, Reply, TelegramFake};
+use nanobot_testkit::telegram::{FileKind, Incoming, Person, TOKEN};
+use nanobot_testkit::{ModelServer, Reply, ScriptedCall, TelegramFake};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
@@ -167,6 +167,105 @@ async fn day_notes_are_put_together_when_the_settings_say_so() {
         text == expected && !home.workspace().join("memory/2026-01-06.md").exists()
     };
     until("the note is in its month", merged).await;
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+}
+
+/// The place of a text in a request between two words.
+fn between(text: &str, before: &str, after: &str) -> String {
+    let (_, rest) = text.rsplit_once(before).unwrap_or_else(|| panic!("{before:?} is missing in {text}"));
+    rest.split(after).next().unwrap_or_default().trim().to_owned()
+}
+
+#[tokio::test]
+async fn files_results_and_jobs_of_a_person_are_closed_to_another() {
+    const CANARY: &str = "CANARY-7f3a";
+    let model = ModelServer::scripted([]).await.unwrap();
+    let telegram = TelegramFake::start().await.unwrap();
+    let home = Home::new();
+    home.configure(&json!({
+        "agents": {"defaults": {
+            "model": "test-model", "provider": "custom", "maxToolResultChars": 400, "parseCallsFromText": false,
+        }},
+        "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
+        "memory": {"scopes": true},
+        "tools": {"restrictToWorkspace": false},
+        "channels": {"telegram": {
+            "enabled": true, "token": TOKEN, "apiBase": telegram.api_base(), "allowFrom": ["*"],
+        }},
+    }));
+    let gateway = Running::start(&home).await;
+    let (ann, bob) = (Person::new(7, "Ann", "ann_x"), Person::new(8, "Bob", "bob_x"));
+    // One turn of calls; their results.
+    let turn = async |incoming: Incoming, chat: i64, calls: &[(&str, Value)], reply: &str| {
+        let calls = calls.iter().map(|(name, arguments)| ScriptedCall::new(*name, arguments));
+        model.push(Reply::calls(calls.collect::<Vec<_>>()));
+        model.push(Reply::text(reply));
+        telegram.push(incoming);
+        until(reply, async || telegram.texts_in(chat).iter().any(|told| told == reply)).await;
+        model.requests().pop().unwrap()
+    };
+
+    let long = format!("for n in $(seq 1 200); do echo line $n {CANARY}; done");
+    let file = Incoming::private(&ann, "keep this").with_file(
+        FileKind::Document,
+        "diary.txt",
+        "text/plain",
+        format!("my diary {CANARY}"),
+    );
+    let calls = [
+        ("exec", json!({"command": long})),
+        ("cron", json!({"action": "add", "message": format!("call the doctor {CANARY}"), "at": "2099-01-01T10:00"})),
+        ("cron", json!({"action": "list"})),
+    ];
+    let anns = turn(file, 7, &calls, "Kept.").await;
+    let own = results(&anns);
+    let kept = between(&own[0], "kept in ", ". To read on");
+    let job = between(&own[1], "(id: ", ")");
+    let media = home.names("media/telegram");
+    assert_eq!(media.len(), 1, "{media:?}");
+    let received = home.path().join("media/telegram").join(&media[0]).display().to_string();
+    assert!(anns.json.to_string().contains(&media[0]), "the model is told its name");
+
+    let folder = |path: &str| path.rsplit_once('/').unwrap().0.to_owned();
+    let calls = [
+        ("cron", json!({"action": "list"})),
+        ("cron", json!({"action": "remove", "job_id": job})),
+        ("list_dir", json!({"path": folder(&received)})),
+        ("list_dir", json!({"path": home.path().join("media"), "recursive": true})),
+        ("list_dir", json!({"path": folder(&kept)})),
+        ("list_dir", json!({"path": home.path(), "recursive": true})),
+        ("read_file", json!({"path": folder(&received) + "/diary.txt"})),
+        ("read_file", json!({"path": home.path().join("cron/jobs.json")})),
+        ("read_file", json!({"path": home.workspace().join("sessions/telegram_7.jsonl")})),
+        ("read_file", json!({"path": home.path().join("logs/audit.log")})),
+        ("write_file", json!({"path": received, "content": ""})),
+        ("write_file", json!({"path": kept, "content": ""})),
+        ("edit_file", json!({"path": received, "old_text": "diary", "new_text": ""})),
+    ];
+    let bobs = results(&turn(Incoming::private(&bob, "what has Ann?"), 8, &calls, "Nothing.").await);
+    assert_eq!(bobs.len(), calls.len(), "{bobs:?}");
+    for (result, call) in bobs.iter().zip(&calls) {
+        let is_told =
+            [CANARY, &job, &media[0], kept.rsplit('/').next().unwrap()].iter().any(|word| result.contains(word));
+        // A path that was given is repeated in a refusal.
+        assert!(!is_told || result.starts_with("Error"), "{call:?}: {result}");
+        assert!(!result.contains(CANARY), "{call:?}: {result}");
+    }
+
+    // What is Ann's is still there, and hers to read and remove.
+    let calls = [
+        ("read_file", json!({"path": received})),
+        ("read_file", json!({"path": kept, "limit": 3})),
+        ("cron", json!({"action": "list"})),
+        ("cron", json!({"action": "remove", "job_id": job})),
+    ];
+    let anns = results(&turn(Incoming::private(&ann, "and mine?"), 7, &calls, "All there.").await);
+    assert_eq!(anns.len(), calls.len(), "{anns:?}");
+    for (result, part) in anns.iter().zip([CANARY, CANARY, job.as_str(), job.as_str()]) {
+        assert!(result.contains(part) && !result.starts_with("Error"), "{part}: {result}");
+    }
+    assert_eq!(model.violations(), Vec::<String>::new());
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
 }
