@@ -5,7 +5,7 @@
 
 use std::iter::once;
 
-use nanobot_testkit::assert_bounded;
+use nanobot_testkit::check_bounded;
 
 use crate::fuzz_targets::find;
 
@@ -18,7 +18,7 @@ const PAGE: usize = 4 << 20;
 /// Has a target read each input, in a process whose memory and time are measured.
 fn within_bounds(test: &str, target: &str, inputs: impl Iterator<Item = Vec<u8>>) {
     let run = find(target).unwrap();
-    assert_bounded(&format!("hostile::{test}"), inputs, |input| run(&input));
+    check_bounded(&format!("hostile::{test}"), inputs, |input| run(&input)).unwrap();
 }
 
 /// `unit` again and again, `size` bytes of it, between `before` and `after`.

@@ -25,6 +25,15 @@ const CALLS: usize = 256;
 /// The longest name or id of a call that takes no room. Some vendors repeat them in each piece.
 const FREE_NAME: usize = 64;
 
+/// What of an event is read.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Taken {
+    /// All of it.
+    Whole(StreamEvent),
+    /// No more than this: the answer is over.
+    Last(Option<StreamEvent>),
+}
+
 /// The room that is left for one answer.
 #[derive(Debug)]
 pub(crate) struct AnswerLimit {
@@ -42,39 +51,39 @@ impl AnswerLimit {
         Self { text: room, reasoning: room, blocks: room, calls: room }
     }
 
-    /// Takes the room that an event needs. `Err` if there is not enough: with as much of the event as
-    /// fits, where a part of it means anything.
-    pub(crate) fn take(&mut self, event: StreamEvent) -> Result<StreamEvent, Option<StreamEvent>> {
+    /// Takes the room that an event needs. Of one that does not fit as much is read as does, where a part
+    /// of it means anything.
+    pub(crate) fn take(&mut self, event: StreamEvent) -> Taken {
         match event {
             StreamEvent::Text(text) => cut(text, &mut self.text, StreamEvent::Text),
             StreamEvent::Reasoning(text) => cut(text, &mut self.reasoning, StreamEvent::Reasoning),
             StreamEvent::ThinkingBlock(block) => {
                 let size = size_of(&block);
-                spend(&mut self.blocks, size).then_some(StreamEvent::ThinkingBlock(block)).ok_or(None)
+                whole(StreamEvent::ThinkingBlock(block), spend(&mut self.blocks, size))
             }
-            StreamEvent::ToolCall { index, .. } if index >= CALLS => Err(None),
+            StreamEvent::ToolCall { index, .. } if index >= CALLS => Taken::Last(None),
             StreamEvent::ToolCall { ref id, ref name, ref arguments, ref extra, ref function_extra, .. } => {
                 let names = [id, name].into_iter().flatten().map(|text| text.len().saturating_sub(FREE_NAME));
                 let others = [extra, function_extra].into_iter().map(members);
                 let size = arguments.len() + names.chain(others).sum::<usize>();
-                spend(&mut self.calls, size).then_some(event).ok_or(None)
+                whole(event, spend(&mut self.calls, size))
             }
-            StreamEvent::Usage(_) | StreamEvent::Finished(_) => Ok(event),
+            StreamEvent::Usage(_) | StreamEvent::Finished(_) => Taken::Whole(event),
         }
     }
 }
 
-fn cut(
-    mut text: String,
-    room: &mut usize,
-    event: impl Fn(String) -> StreamEvent,
-) -> Result<StreamEvent, Option<StreamEvent>> {
+fn cut(mut text: String, room: &mut usize, event: impl Fn(String) -> StreamEvent) -> Taken {
     let left = *room;
     if spend(room, text.len()) {
-        return Ok(event(text));
+        return Taken::Whole(event(text));
     }
     text.truncate(text.floor_char_boundary(left));
-    Err(Some(event(text)))
+    Taken::Last(Some(event(text)))
+}
+
+fn whole(event: StreamEvent, fits: bool) -> Taken {
+    if fits { Taken::Whole(event) } else { Taken::Last(None) }
 }
 
 /// `false` if there is less room than that; then none is left.
@@ -119,7 +128,7 @@ mod tests {
     fn fitting(max_tokens: u32, event: &StreamEvent) -> (usize, Option<StreamEvent>) {
         let mut limit = AnswerLimit::of_tokens(max_tokens);
         for count in 0..10_000 {
-            if let Err(rest) = limit.take(event.clone()) {
+            if let Taken::Last(rest) = limit.take(event.clone()) {
                 return (count, rest);
             }
         }

@@ -43,7 +43,7 @@ pub use extract::InProcess;
 pub use mail::MailFake;
 pub use model_server::ModelServer;
 pub use notes::NoteBook;
-pub use peak::{PEAK_LIMIT, TIME_LIMIT, assert_bounded, peak_of, peak_of_programs, processor_time};
+pub use peak::{PEAK_LIMIT, TIME_LIMIT, check_bounded, peak_of, peak_of_programs, processor_time};
 pub use port::ReservedPort;
 pub use provider::ScriptedProvider;
 pub use proxy::Proxy;

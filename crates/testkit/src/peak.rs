@@ -61,11 +61,17 @@ pub fn peak_of(test: &str, work: impl FnOnce()) -> Result<Option<u64>, TestkitEr
 /// build is up to ten times as slow.
 pub const TIME_LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 2 });
 
-/// Has `run` take each of the inputs, in a process whose memory and processor time are measured, and
-/// panics where they are more than [`PEAK_LIMIT`] and [`TIME_LIMIT`].
+/// Has `run` take each of the inputs, in a process whose memory and processor time are measured.
 ///
 /// To be called by the test of the full name `test`, once.
-pub fn assert_bounded<T>(test: &str, inputs: impl IntoIterator<Item = T>, mut run: impl FnMut(T)) {
+///
+/// # Errors
+/// As [`peak_of`], and where they are more than [`PEAK_LIMIT`] and [`TIME_LIMIT`].
+pub fn check_bounded<T>(
+    test: &str,
+    inputs: impl IntoIterator<Item = T>,
+    mut run: impl FnMut(T),
+) -> Result<(), TestkitError> {
     let work = || {
         for (number, input) in inputs.into_iter().enumerate() {
             let before = processor_time();
@@ -76,10 +82,10 @@ pub fn assert_bounded<T>(test: &str, inputs: impl IntoIterator<Item = T>, mut ru
             assert!(is_short, "input {number} took {spent:?}");
         }
     };
-    let peak = peak_of(test, work);
-    let peak = peak.unwrap_or_else(|error| panic!("{error}"));
-    let megabytes = peak.unwrap_or_default() >> 20;
-    assert!(peak.is_none_or(|peak| peak <= PEAK_LIMIT), "{test} took {megabytes} MB");
+    match peak_of(test, work)? {
+        Some(peak) if peak > PEAK_LIMIT => Err(failed(test, &format!("it took {} MB", peak >> 20))),
+        _ => Ok(()),
+    }
 }
 
 fn finish(test: &str, child: &mut Child) -> Result<(), TestkitError> {

@@ -173,15 +173,12 @@ async fn day_notes_are_put_together_when_the_settings_say_so() {
 
 /// The place of a text in a request between two words.
 fn between(text: &str, before: &str, after: &str) -> String {
-    let (_, rest) = text.rsplit_once(before).unwrap_or_else(|| panic!("{before:?} is missing in {text}"));
+    let (_, rest) = text.rsplit_once(before).expect(text);
     rest.split(after).next().unwrap_or_default().trim().to_owned()
 }
 
-#[tokio::test]
-async fn files_results_and_jobs_of_a_person_are_closed_to_another() {
-    const CANARY: &str = "CANARY-7f3a";
-    let model = ModelServer::scripted([]).await.unwrap();
-    let telegram = TelegramFake::start().await.unwrap();
+/// A home whose memory is divided and whose tools may go everywhere else.
+fn divided_home(model: &ModelServer, telegram: &TelegramFake) -> Home {
     let home = Home::new();
     home.configure(&json!({
         "agents": {"defaults": {
@@ -194,6 +191,15 @@ async fn files_results_and_jobs_of_a_person_are_closed_to_another() {
             "enabled": true, "token": TOKEN, "apiBase": telegram.api_base(), "allowFrom": ["*"],
         }},
     }));
+    home
+}
+
+#[tokio::test]
+async fn files_results_and_jobs_of_a_person_are_closed_to_another() {
+    const CANARY: &str = "CANARY-7f3a";
+    let model = ModelServer::scripted([]).await.unwrap();
+    let telegram = TelegramFake::start().await.unwrap();
+    let home = divided_home(&model, &telegram);
     let gateway = Running::start(&home).await;
     let (ann, bob) = (Person::new(7, "Ann", "ann_x"), Person::new(8, "Bob", "bob_x"));
     // One turn of calls; their results.

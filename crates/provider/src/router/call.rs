@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::health::Admission;
 use super::{CallContext, Candidate, Delta, ProviderRouter, adapt, explain};
-use crate::limit::AnswerLimit;
+use crate::limit::{AnswerLimit, Taken};
 use crate::{ChatRequest, Fold, Folded, ProviderError, Recovery, StreamEvent};
 
 /// How often an empty answer is asked for again.
@@ -191,8 +191,8 @@ impl<'a> Call<'a> {
         let mut stream = timeout(idle, candidate.provider.stream(request)).await.map_err(stalled)??;
         while let Some(event) = timeout(idle, stream.next()).await.map_err(stalled)? {
             let (event, is_over) = match limit.take(event?) {
-                Ok(event) => (Some(event), false),
-                Err(rest) => (rest, true),
+                Taken::Whole(event) => (Some(event), false),
+                Taken::Last(rest) => (rest, true),
             };
             if let Some(event) = event {
                 self.show(&event);
