@@ -18,10 +18,10 @@ use super::block_on;
 use crate::failure::{Failure, chain};
 use crate::output::{self, harmless};
 
-/// What can be done with memory.
-/// How long the smallest difference of two versions is looked for; then a larger one is shown.
+/// Limit for finding the smallest difference of two versions; then a larger one is shown.
 const DIFF_TIME: Duration = Duration::from_millis(500);
 
+/// Commands on memory.
 #[derive(Debug, Subcommand)]
 pub(crate) enum MemoryCommand {
     /// Search facts, history, day notes and conversations
