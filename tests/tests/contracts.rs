@@ -123,6 +123,7 @@ fn rich() -> ToolResult {
         should_retry: true,
         requires_user_confirmation: true,
         media: Vec::new(),
+        whole: None,
     }
 }
 

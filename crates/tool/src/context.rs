@@ -30,6 +30,8 @@ pub struct ToolContext {
     pub metadata: Map,
     /// Who or what made the message.
     pub origin: Origin,
+    /// Characters of a result that the model reads; the rest of a longer one is cut off.
+    pub max_result_chars: usize,
     /// Fires when the turn is stopped.
     pub cancel: CancellationToken,
 }
@@ -49,6 +51,7 @@ impl ToolContext {
             delivery: DeliveryContext::default(),
             metadata: Map::new(),
             origin: Origin::User,
+            max_result_chars: usize::MAX,
             cancel: CancellationToken::new(),
         }
     }

@@ -27,6 +27,7 @@ use serde_json::{Value, json};
 
 use self::{
     guard::CommandGuard,
+    output::Rendered,
     process::{End, Finished},
 };
 use crate::{
@@ -37,6 +38,8 @@ use crate::{
 
 /// No command runs longer, in seconds, unless the configuration sets no limit at all.
 const MAX_TIMEOUT: u64 = 600;
+/// Characters of an answer around its output: what was left out, why it was stopped, a hint.
+const AROUND: usize = 200;
 
 /// Makes the process for a script. The tool adds environment, pipes and a process group.
 pub trait CommandRunner: Send + Sync + fmt::Debug {
@@ -115,7 +118,7 @@ impl Exec {
         let finished = process::run(command, limit, &context.cancel)
             .await
             .map_err(|error| format!("cannot start the command: {error}"))?;
-        Ok(result(&finished))
+        Ok(result(&finished, context.max_result_chars))
     }
 
     fn directory(&self, given: Option<&str>) -> Result<PathBuf, String> {
@@ -135,18 +138,19 @@ impl Exec {
     }
 }
 
-fn result(Finished { stdout, stderr, end }: &Finished) -> ToolResult {
+fn result(Finished { stdout, stderr, end }: &Finished, max_chars: usize) -> ToolResult {
+    let limit = output::LIMIT.min(max_chars.saturating_sub(AROUND));
     let stopped = |reason: String| {
-        let output = output::render(stdout, stderr, None);
-        let before = if output.is_empty() { output } else { format!("\n\nOutput until then:\n{output}") };
-        ToolResult::error(format!("Error: {reason}{before}"))
+        let Rendered { text, whole } = output::render(stdout, stderr, None, limit);
+        let before = if text.is_empty() { text } else { format!("\n\nOutput until then:\n{text}") };
+        ToolResult { whole, ..ToolResult::error(format!("Error: {reason}{before}")) }
     };
     match end {
-        End::Exited(code) => ToolResult {
-            success: *code == 0,
-            severity: (*code != 0).then_some(Severity::Warning),
-            ..ToolResult::ok(output::render(stdout, stderr, Some(*code)))
-        },
+        End::Exited(code) => {
+            let Rendered { text, whole } = output::render(stdout, stderr, Some(*code), limit);
+            let severity = (*code != 0).then_some(Severity::Warning);
+            ToolResult { success: *code == 0, severity, whole, ..ToolResult::ok(text) }
+        }
         End::TimedOut(limit) => stopped(format!("Command timed out after {} seconds", limit.as_secs())),
         End::Cancelled => stopped("Command was stopped".to_owned()),
     }

@@ -26,7 +26,7 @@ pub use message::{
     OutboundMessage,
 };
 pub use response::{FinishReason, LlmResponse, Usage};
-pub use tool::{Effect, Severity, ToolResult, ToolSource, ToolSpec};
+pub use tool::{Effect, Severity, ToolResult, ToolSource, ToolSpec, WholeText};
 pub use transcript::{INTERRUPTED_RESULT, RepairedTranscript, Transcript};
 
 /// A JSON object with its keys in sorted order, so that it renders to the same bytes every time.

@@ -77,6 +77,20 @@ pub struct ToolResult {
     /// Files that belong to the answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<MediaRef>,
+    /// All of what `output` shows a part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole: Option<WholeText>,
+}
+
+/// A text that is too long for a prompt, to be kept where the model can read on in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WholeText {
+    /// The text.
+    pub text: String,
+    /// How many characters of its beginning the result shows.
+    pub shown: usize,
+    /// `false` if a part of it was lost already.
+    pub is_complete: bool,
 }
 
 impl ToolResult {
@@ -90,6 +104,7 @@ impl ToolResult {
             should_retry: false,
             requires_user_confirmation: false,
             media: Vec::new(),
+            whole: None,
         }
     }
 

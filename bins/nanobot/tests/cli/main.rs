@@ -37,6 +37,7 @@ mod import;
 mod kills;
 #[cfg(unix)]
 mod lifecycle;
+mod long_results;
 mod memory;
 mod models;
 #[cfg(unix)]

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use nanobot_bus::EventFeed;
 use nanobot_redact::Secrets;
 use nanobot_tool::{Registry, ToolContext};
-use nanobot_types::{Effect, Event, Severity, ToolCall, ToolResult, TraceId};
+use nanobot_types::{Effect, Event, Severity, ToolCall, ToolResult, TraceId, WholeText};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
@@ -77,7 +77,7 @@ impl CallStep<'_> {
             return None;
         }
         let is_fatal = result.severity == Some(Severity::Fatal);
-        Some(Ran { text: self.text_of(call, &result).await, is_fatal })
+        Some(Ran { text: self.text_of(call, result).await, is_fatal })
     }
 
     async fn run_once(&self, place: u32, call: &ToolCall) -> ToolResult {
@@ -108,11 +108,19 @@ impl CallStep<'_> {
             delivery: self.facts.delivery.clone(),
             metadata: self.facts.metadata.clone(),
             origin: self.facts.origin.clone(),
+            max_result_chars: self.options.max_result_chars,
             cancel: self.cancel.clone(),
         }
     }
 
-    async fn text_of(&self, call: &ToolCall, result: &ToolResult) -> String {
+    /// The same without secrets.
+    fn hiding(&self, WholeText { text, shown, is_complete }: WholeText) -> WholeText {
+        let before: String = text.chars().take(shown).collect();
+        let shown = self.secrets.hide(&before).chars().count();
+        WholeText { text: self.secrets.hide(&text).into_owned(), shown, is_complete }
+    }
+
+    async fn text_of(&self, call: &ToolCall, result: ToolResult) -> String {
         let mut text = String::new();
         if self.options.include_severity
             && let Some(severity) = result.severity
@@ -129,7 +137,11 @@ impl CallStep<'_> {
         }
         // Before it is cut, kept or recorded: half a secret is not found any more.
         let text = self.secrets.hide(&text).into_owned();
-        let mut text = self.results.shorten(call, text, self.options.max_result_chars).await;
+        let limit = self.options.max_result_chars;
+        let mut text = match result.whole {
+            Some(whole) => self.results.keep(call, text, self.hiding(whole), limit).await,
+            None => self.results.shorten(call, text, limit).await,
+        };
         if result.severity == Some(Severity::Fatal) {
             text.push_str(FATAL_NOTE);
         } else if result.should_retry && !result.success {

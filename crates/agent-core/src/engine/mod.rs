@@ -12,6 +12,7 @@ mod cut;
 mod hint;
 mod loop_guard;
 mod options;
+mod readable;
 mod result_file;
 mod stream_tap;
 mod text_calls;

@@ -1,42 +1,40 @@
-//! Output of a command: bounded while it is read, whole where it is short.
+//! Output of a command: bounded while it is read, cut where it is long.
 //!
-//! Of each stream the first and last characters are kept, enough to cut the whole answer to its
-//! limit later; what lies between is counted and forgotten, so a command that prints gigabytes costs
-//! kilobytes.
+//! Decision: of each stream the first and the last mebibyte are kept and what lies between is counted,
+//! so a command that prints gigabytes costs a few megabytes. The model reads the two ends of that; all
+//! of it goes into a file, where one stood in the middle of the output.
 
 use std::{collections::VecDeque, io};
 
+use nanobot_types::WholeText;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use crate::text::grouped;
 
 /// Characters of output that are returned at most, half of them from the end.
-const LIMIT: usize = 10_000;
-const HALF: usize = LIMIT / 2;
+pub(super) const LIMIT: usize = 10_000;
+/// Bytes of each end of a stream that are kept.
+const KEPT: usize = 1 << 20;
+/// Bytes that are read at once, and that a piece of the end has at most.
+const PIECE: usize = 16 << 10;
 
-/// What was kept of a stream.
-#[derive(Debug, Default, Clone)]
+/// The two ends of a stream.
+#[derive(Debug, Default)]
 pub(super) struct Captured {
     head: String,
-    head_length: usize,
-    tail: VecDeque<char>,
+    /// Pieces of the end, whose first goes when the others are long enough.
+    tail: VecDeque<String>,
+    tail_bytes: usize,
+    /// Characters between the two.
     dropped: usize,
     /// The start of a character that is not complete yet.
     pending: Vec<u8>,
 }
 
-impl From<String> for Captured {
-    fn from(text: String) -> Self {
-        let mut captured = Self::default();
-        captured.push(&text);
-        captured
-    }
-}
-
 impl Captured {
     /// Takes in all that `source` delivers, decoding what is not UTF-8 to replacement characters.
     pub(super) async fn fill(&mut self, mut source: impl AsyncRead + Unpin) -> io::Result<()> {
-        let mut buffer = vec![0; 16 << 10];
+        let mut buffer = vec![0; PIECE];
         loop {
             let read = source.read(&mut buffer).await?;
             if read == 0 {
@@ -59,31 +57,42 @@ impl Captured {
     }
 
     fn push(&mut self, text: &str) {
-        for character in text.chars() {
-            if self.head_length < HALF {
-                self.head.push(character);
-                self.head_length += 1;
-                continue;
-            }
-            if self.tail.len() == HALF {
-                self.tail.pop_front();
-                self.dropped += 1;
-            }
-            self.tail.push_back(character);
+        let room = text.floor_char_boundary(KEPT.saturating_sub(self.head.len()));
+        // What follows a gap is never put before it.
+        let room = if self.tail.is_empty() { room } else { 0 };
+        let (head, rest) = text.split_at_checked(room).unwrap_or((text, ""));
+        self.head.push_str(head);
+        if rest.is_empty() {
+            return;
+        }
+        self.tail_bytes += rest.len();
+        match self.tail.back_mut() {
+            Some(last) if last.len() + rest.len() <= PIECE => last.push_str(rest),
+            _ => self.tail.push_back(rest.to_owned()),
+        }
+        while let Some(first) = self.tail.front().filter(|first| self.tail_bytes - first.len() >= KEPT) {
+            self.tail_bytes -= first.len();
+            self.dropped += first.chars().count();
+            self.tail.pop_front();
         }
     }
 
-    fn length(&self) -> usize {
-        self.head_length + self.tail.len() + self.dropped
-    }
-
     fn is_blank(&self) -> bool {
-        self.head.trim().is_empty() && self.tail.iter().all(|character| character.is_whitespace())
+        self.head.trim().is_empty() && self.dropped == 0 && self.tail.iter().all(|piece| piece.trim().is_empty())
     }
 
-    /// All characters that were kept.
-    fn characters(&self) -> impl DoubleEndedIterator<Item = char> {
-        self.head.chars().chain(self.tail.iter().copied())
+    /// Appends what was kept, with a line about what was not. Returns how many characters of the
+    /// stream are missing in the text; negative where that line is longer than what it stands for.
+    fn write_to(&self, text: &mut String) -> isize {
+        text.push_str(&self.head);
+        let mut missing = 0;
+        if self.dropped > 0 {
+            let gap = format!("\n\n... ({} chars not kept) ...\n\n", grouped(self.dropped));
+            missing = self.dropped.cast_signed() - gap.len().cast_signed();
+            text.push_str(&gap);
+        }
+        self.tail.iter().for_each(|piece| text.push_str(piece));
+        missing
     }
 }
 
@@ -98,36 +107,43 @@ fn trailing_start(bytes: &[u8]) -> usize {
     }
 }
 
-/// The answer: standard output, errors if any, and the exit code if there is one.
-pub(super) fn render(stdout: &Captured, stderr: &Captured, code: Option<i32>) -> String {
-    let mut parts: Vec<Captured> = Vec::new();
-    if stdout.length() > 0 {
-        parts.push(stdout.clone());
-    }
-    if !stderr.is_blank() {
-        separate(&mut parts);
-        parts.push("STDERR:\n".to_owned().into());
-        parts.push(stderr.clone());
-    }
-    if let Some(code) = code {
-        separate(&mut parts);
-        parts.push(format!("\nExit code: {code}").into());
-    }
-    let total: usize = parts.iter().map(Captured::length).sum();
-    if total <= LIMIT {
-        return parts.iter().flat_map(Captured::characters).collect();
-    }
-    let first: String = parts.iter().flat_map(Captured::characters).take(HALF).collect();
-    let mut last: Vec<char> = parts.iter().rev().flat_map(|part| part.characters().rev()).take(HALF).collect();
-    last.reverse();
-    let last: String = last.into_iter().collect();
-    let left_out = grouped(total - LIMIT);
-    format!("{first}\n\n... ({left_out} chars truncated) ...\n\n{last}")
+/// What the model reads of an output, and all that was kept of it where that is more.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Rendered {
+    pub(super) text: String,
+    pub(super) whole: Option<WholeText>,
 }
 
-fn separate(parts: &mut Vec<Captured>) {
-    if !parts.is_empty() {
-        parts.push("\n".to_owned().into());
+/// Standard output, errors if any, and the exit code if there is one, in about `limit` characters.
+pub(super) fn render(stdout: &Captured, stderr: &Captured, code: Option<i32>, limit: usize) -> Rendered {
+    let mut text = String::new();
+    let mut missing = stdout.write_to(&mut text);
+    if !stderr.is_blank() {
+        separate(&mut text);
+        text.push_str("STDERR:\n");
+        missing += stderr.write_to(&mut text);
+    }
+    if let Some(code) = code {
+        separate(&mut text);
+        text.push_str(&format!("\nExit code: {code}"));
+    }
+    let length = text.chars().count();
+    if length <= limit {
+        return Rendered { text, whole: None };
+    }
+    let half = limit / 2;
+    let boundary = |character: usize| text.char_indices().nth(character).map_or(text.len(), |(at, _)| at);
+    let first = text.get(..boundary(half)).unwrap_or_default();
+    let last = text.get(boundary(length - half)..).unwrap_or_default();
+    let left_out = grouped((length - 2 * half).saturating_add_signed(missing));
+    let is_complete = stdout.dropped + stderr.dropped == 0;
+    let shown = format!("{first}\n\n... ({left_out} chars truncated) ...\n\n{last}");
+    Rendered { text: shown, whole: Some(WholeText { text, shown: half, is_complete }) }
+}
+
+fn separate(text: &mut String) {
+    if !text.is_empty() {
+        text.push('\n');
     }
 }
 
@@ -146,19 +162,50 @@ mod tests {
             ("part", "", None, "part"),
         ];
         for (stdout, stderr, code, expected) in table {
-            let answer = render(&stdout.to_owned().into(), &stderr.to_owned().into(), code);
-            assert_eq!(answer, expected);
+            let rendered = render(&captured(stdout), &captured(stderr), code, LIMIT);
+            assert_eq!(rendered, Rendered { text: expected.to_owned(), whole: None });
         }
     }
 
+    fn captured(text: &str) -> Captured {
+        let mut captured = Captured::default();
+        text.as_bytes().chunks(PIECE).for_each(|piece| captured.decode(piece));
+        captured
+    }
+
     #[test]
-    fn long_output_keeps_its_ends_and_says_how_much_is_gone() {
-        let stdout: Captured = format!("<{}>", "z".repeat(1_000_000)).into();
-        let answer = render(&stdout, &Captured::default(), Some(0));
+    fn long_output_shows_its_ends_and_is_there_as_a_whole() {
+        let stdout = format!("<{}>", "z".repeat(1_000_000));
+        let Rendered { text, whole } = render(&captured(&stdout), &Captured::default(), Some(0), LIMIT);
         let end = ">\n\nExit code: 0";
-        assert!(answer.starts_with("<zzz") && answer.ends_with(end));
-        assert!(answer.contains("\n\n... (990,016 chars truncated) ...\n\n"), "{}", answer.len());
-        assert_eq!(answer.chars().filter(|c| *c == 'z').count(), 10_000 - 1 - end.len());
+        assert!(text.starts_with("<zzz") && text.ends_with(end));
+        assert!(text.contains("\n\n... (990,016 chars truncated) ...\n\n"), "{}", text.len());
+        assert_eq!(text.chars().filter(|c| *c == 'z').count(), 10_000 - 1 - end.len());
+        let all = format!("{stdout}\n\nExit code: 0");
+        assert_eq!(whole, Some(WholeText { text: all, shown: 5_000, is_complete: true }));
+    }
+
+    #[test]
+    fn of_output_without_end_the_ends_are_kept_and_the_gap_is_marked() {
+        let (half, lines) = (KEPT / 8, 1_000_000);
+        let stdout: String = (0..lines).map(|line| format!("{line:07}\n")).collect();
+        let stream = captured(&stdout);
+        assert!(stream.head.len() + stream.tail_bytes <= 2 * KEPT + PIECE);
+        let Rendered { text, whole } = render(&stream, &captured("oops"), Some(1), LIMIT);
+        let all = stdout.len() + "\nSTDERR:\noops\n\nExit code: 1".len();
+        assert!(text.contains(&format!("... ({} chars truncated) ...", grouped(all - LIMIT))));
+        let whole = whole.unwrap();
+        assert!(!whole.is_complete);
+        let kept: Vec<usize> = whole.text.lines().filter_map(|line| line.parse().ok()).collect();
+        assert_eq!(kept.first().zip(kept.last()), Some((&0, &(lines - 1))));
+        let gap = kept.windows(2).filter(|pair| pair[0] + 1 < pair[1]).collect::<Vec<_>>();
+        assert_eq!(gap.len(), 1);
+        let missing = gap[0][1] - gap[0][0] - 1;
+        assert!(missing >= lines - 2 * half - PIECE / 8, "{missing}");
+        assert!(
+            whole.text.contains(&format!("\n\n... ({} chars not kept) ...\n\n", grouped(missing * 8))),
+            "{missing}"
+        );
     }
 
     #[tokio::test]

@@ -1,0 +1,137 @@
+//! Lines that `read_file` can page through.
+//!
+//! Decision: every line break becomes a newline and a long line is broken, so that a line is never
+//! longer than a result may be, and its number is the same for whoever counts. The text loses no
+//! other character.
+
+/// A text in short lines, or as much of it as there was room for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Readable {
+    pub(super) text: String,
+    pub(super) lines: usize,
+    /// Number of the line, from 1, with the first character that was not shown.
+    pub(super) next_line: usize,
+    /// A line was longer than it may be.
+    pub(super) is_broken: bool,
+    /// There was more.
+    pub(super) is_cut: bool,
+}
+
+impl Readable {
+    /// Lines of at most `width` characters, of which the first `shown` characters of `text` were
+    /// shown, in at most about `bytes`.
+    pub(super) fn new(text: &str, shown: usize, width: usize, bytes: usize) -> Self {
+        let mut lines = Lines { text: String::with_capacity(text.len().min(bytes)), number: 1, column: 0, space: None };
+        let mut next_line = None;
+        let (mut is_broken, mut after_return) = (false, false);
+        let mut rest = text.chars().enumerate();
+        let is_cut = loop {
+            let Some((index, character)) = rest.next() else { break false };
+            if lines.text.len() + character.len_utf8() > bytes {
+                break true;
+            }
+            if index == shown {
+                next_line = Some(lines.number);
+            }
+            let is_second_half = after_return && character == '\n';
+            after_return = character == '\r';
+            if is_second_half {
+                continue;
+            }
+            if is_line_break(character) {
+                lines.end();
+                continue;
+            }
+            if lines.column == width {
+                lines.wrap(width);
+                is_broken = true;
+            }
+            lines.push(character);
+        };
+        let count = lines.number - usize::from(lines.column == 0 && lines.number > 1);
+        Self { text: lines.text, lines: count, next_line: next_line.unwrap_or(count), is_broken, is_cut }
+    }
+}
+
+struct Lines {
+    text: String,
+    number: usize,
+    column: usize,
+    /// The place after the last white space of the line, in bytes of the text and in characters.
+    space: Option<(usize, usize)>,
+}
+
+impl Lines {
+    fn push(&mut self, character: char) {
+        self.text.push(character);
+        self.column += 1;
+        if character.is_whitespace() {
+            self.space = Some((self.text.len(), self.column));
+        }
+    }
+
+    fn end(&mut self) {
+        self.text.push('\n');
+        self.number += 1;
+        self.column = 0;
+        self.space = None;
+    }
+
+    /// Breaks the line after white space in its last quarter, or at its end.
+    fn wrap(&mut self, width: usize) {
+        match self.space.filter(|(_, column)| *column > width / 4 * 3 && *column < width) {
+            Some((at, column)) => {
+                self.text.insert(at, '\n');
+                self.number += 1;
+                self.column -= column;
+                self.space = None;
+            }
+            None => self.end(),
+        }
+    }
+}
+
+/// Everything that `read_file` takes for the end of a line.
+fn is_line_break(character: char) -> bool {
+    matches!(
+        character,
+        '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{1c}' | '\u{1d}' | '\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}'
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_short_and_lose_nothing() {
+        let table = [
+            ("", 10, "", 1, false),
+            ("a\r\nb\rc\u{2028}d\u{85}\n e", 10, "a\nb\nc\nd\n\n e", 6, false),
+            ("one\ntwo\n", 10, "one\ntwo\n", 2, false),
+            ("咖啡咖啡咖", 4, "咖啡咖啡\n咖", 2, true),
+            ("a word andmore", 8, "a word \nandmore", 2, true),
+            ("12345678", 8, "12345678", 1, false),
+            ("12345678\n9", 8, "12345678\n9", 2, false),
+        ];
+        for (text, width, expected, lines, is_broken) in table {
+            let readable = Readable::new(text, 0, width, 100);
+            let expected = Readable { text: expected.to_owned(), lines, next_line: 1, is_broken, is_cut: false };
+            assert_eq!(readable, expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn reading_goes_on_in_the_line_that_was_not_shown_whole() {
+        let text = "first\nsecond\nthird\n";
+        for (shown, line) in [(0, 1), (5, 1), (6, 2), (8, 2), (13, 3), (400, 3)] {
+            assert_eq!(Readable::new(text, shown, 80, 100).next_line, line, "{shown}");
+        }
+    }
+
+    #[test]
+    fn more_than_there_is_room_for_is_left_out() {
+        let readable = Readable::new("咖啡咖啡", 0, 80, 7);
+        assert_eq!((readable.text.as_str(), readable.is_cut), ("咖啡", true));
+    }
+}
