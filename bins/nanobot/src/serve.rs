@@ -34,6 +34,7 @@ pub(crate) struct ServeOptions {
 pub(crate) fn serve(options: &ServeOptions) -> Result<ExitCode, Failure> {
     let config = load(&options.load)?;
     warn_of_findings(&config);
+    warn_of_skills(&config);
     if let Some(said) = nanobot_runtime::tighten(&config) {
         output::note(&format!("Warning: {said}"));
     }
@@ -108,6 +109,13 @@ fn finish(ended: Ended) -> Result<Outcome, Failure> {
         Ended::Stopped => Outcome::Exit(ExitCode::SUCCESS),
         Ended::ToRestart => Outcome::Restart,
     })
+}
+
+/// Names skills that ask for more than was agreed to.
+pub(crate) fn warn_of_skills(config: &Config) {
+    for line in nanobot_runtime::unagreed_skills(config) {
+        output::note(&output::harmless(&format!("Warning: {line}")));
+    }
 }
 
 /// Says what is probably not as its writer thinks.

@@ -64,7 +64,7 @@ pub use replay::replay_options;
 pub use rotating::{LogSettings, RotatingFile};
 pub use secrets::{RedactedWriter, secrets};
 pub use settings::AgentDefaults;
-pub use skills::skills;
+pub use skills::{skills, unagreed_skills};
 pub use status::Status;
 pub use terminal::{Answer, Terminal, TerminalOptions, TerminalProgress, ask};
 pub use visit::FirstVisit;
@@ -82,7 +82,8 @@ pub use nanobot_memory as memory;
 pub use nanobot_redact::Secrets;
 pub use nanobot_session as session;
 pub use nanobot_skills::{
-    Blocker, Change, Finding, Found, InstallPlan, Package, Skill, SkillOrigin, Skills, SkillsError, Standing,
+    Blocker, Change, Consent, ConsentPlan, Finding, Found, InstallPlan, Package, Skill, SkillOrigin, Skills,
+    SkillsError, Standing,
 };
 pub use nanobot_types as types;
 

@@ -140,6 +140,7 @@ impl Skills {
                     if self.has_changed(found) {
                         findings.push(Finding::remark("changed since it was installed"));
                     }
+                    findings.extend(found.unagreed().map(Finding::remark));
                 }
                 Err(error) => findings.push(Finding::error(error.to_string())),
             }

@@ -71,6 +71,12 @@ pub enum SkillsError {
         /// Whose it is.
         origin: SkillOrigin,
     },
+    /// The skill does not ask to stand in every prompt, or cannot be used at all.
+    #[error("`{name}` does not ask to stand in every prompt, so there is nothing to agree to")]
+    AsksForNothing {
+        /// The name.
+        name: String,
+    },
     /// The list of installed skills cannot be understood.
     #[error("{} cannot be understood", path.display())]
     Lock {

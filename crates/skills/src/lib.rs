@@ -8,6 +8,7 @@ mod archive;
 mod built_in;
 mod capabilities;
 mod check;
+mod consent;
 mod directory;
 mod error;
 #[doc(hidden)]
@@ -24,6 +25,7 @@ mod yaml;
 
 pub use capabilities::Capabilities;
 pub use check::Finding;
+pub use consent::{Consent, ConsentPlan};
 pub use error::SkillsError;
 pub use install::{Change, InstallPlan};
 pub use lock::{Lock, Pin};

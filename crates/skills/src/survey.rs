@@ -13,6 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use nanobot_skill::{Skill, SkillOrigin, SkillSource};
 
 use crate::built_in::{self, BUILT_IN};
+use crate::consent::Consent;
 use crate::load::{Loaded, Refusal, SKILL_FILE, load, understand};
 use crate::lock::{Lock, Pin};
 use crate::package::Package;
@@ -45,6 +46,8 @@ pub struct Found {
     pub standing: Standing,
     /// Remarks for a person.
     pub notes: Vec<String>,
+    /// Consent to it, if it is a skill of the workspace that asks to stand in every prompt.
+    pub consent: Option<Consent>,
 }
 
 /// What becomes of a folder of a skill.
@@ -141,19 +144,15 @@ impl Skills {
         if !skill.always {
             return;
         }
-        let listed = self.settings.always.contains(&skill.name);
-        let (granted, note) = match lock.get(&skill.name) {
-            Some(pin) => {
-                let note = "it asks to stand in every prompt, which was agreed to for other files than these; \
-                            look at it and install it again";
-                (is_unchanged(&self.settings.workspace.join(&skill.name), pin) && (pin.always || listed), note)
-            }
-            None => (listed, "it asks to stand in every prompt; list it in `skills.always` to allow that"),
+        let is_listed = self.settings.always.contains(&skill.name);
+        let consent = match lock.get(&skill.name) {
+            Some(pin) if !is_unchanged(&self.settings.workspace.join(&skill.name), pin) => Consent::Outdated,
+            Some(pin) if pin.always => Consent::Given,
+            _ if is_listed => Consent::Listed,
+            _ => Consent::Missing,
         };
-        if !granted {
-            skill.always = false;
-            found.notes.push(note.to_owned());
-        }
+        skill.always = consent.is_given();
+        found.consent = Some(consent);
     }
 
     /// Whether a skill of the workspace is another than the one that was installed.
@@ -178,7 +177,7 @@ impl Skills {
             Standing::Hidden { by } => {
                 self.tell(&found.location, &format!("it is hidden by a skill of the same name ({by})"));
             }
-            Standing::InUse(_) => found.notes.iter().for_each(|note| self.tell(&found.location, note)),
+            Standing::InUse(_) => found.remarks().iter().for_each(|note| self.tell(&found.location, note)),
             Standing::Disabled => {}
         }
     }
@@ -236,7 +235,7 @@ fn found(name: String, origin: SkillOrigin, location: PathBuf, loaded: Result<Lo
         Ok(loaded) => (Standing::InUse(loaded.skill), loaded.notes),
         Err(refusal) => (Standing::Refused(refusal.to_string()), Vec::new()),
     };
-    Found { name, origin, location, standing, notes }
+    Found { name, origin, location, standing, notes, consent: None }
 }
 
 /// The names in a folder, sorted, but for hidden ones; none when there is no such folder.

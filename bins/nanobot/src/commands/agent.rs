@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use nanobot_runtime::{LoadOptions, TerminalOptions, load};
 
-use super::block_on;
+use super::{block_on, skills};
 use crate::failure::{Failure, USAGE};
 use crate::{logs, output, serve, terminal};
 
@@ -64,6 +64,11 @@ pub(crate) fn agent(options: &LoadOptions, arguments: AgentArguments) -> Result<
     if let Some(said) = nanobot_runtime::tighten(&config) {
         output::note(&format!("Warning: {said}"));
     }
+    let is_prompt = arguments.message.is_none() && output::is_interactive();
+    if is_prompt && config.is_first_visit() {
+        skills::ask_at_first_visit(&config)?;
+    }
+    serve::warn_of_skills(&config);
     if arguments.shows_logs() {
         logs::to_stderr(&nanobot_runtime::secrets(&config), logs::Detail::Full);
     }
@@ -73,7 +78,7 @@ pub(crate) fn agent(options: &LoadOptions, arguments: AgentArguments) -> Result<
     block_on(async {
         match arguments.message {
             Some(text) => terminal::ask_once(&config, options, &text, renders_markdown).await,
-            None if output::is_interactive() => terminal::converse(&config, options, renders_markdown).await,
+            None if is_prompt => terminal::converse(&config, options, renders_markdown).await,
             None => terminal::answer_lines(&config, options).await,
         }
     })

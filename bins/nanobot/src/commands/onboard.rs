@@ -7,9 +7,9 @@ use clap::Args;
 use nanobot_config::Config;
 use nanobot_runtime::{FirstVisit, LoadOptions, OnboardMode, OnboardReport, load, plan_onboarding};
 
-use super::block_on;
+use super::{block_on, skills};
 use crate::failure::Failure;
-use crate::output;
+use crate::{output, serve};
 
 /// Options of `onboard`.
 #[derive(Debug, Args)]
@@ -34,12 +34,18 @@ pub(crate) fn onboard(options: &LoadOptions, arguments: &OnboardArguments) -> Re
     let config = load(&LoadOptions { may_be_missing: true, ..options.clone() })?;
     if arguments.dry_run {
         output::line(&plan_onboarding(&config)?.to_string())?;
+        serve::warn_of_skills(&config);
         return Ok(ExitCode::SUCCESS);
     }
     let mode = mode(&config, arguments)?;
+    let is_first_visit = config.is_first_visit();
     let tell = |visit: &FirstVisit| output::note(&visit.to_string());
     let report = block_on(async { Ok(nanobot_runtime::onboard(&config, mode, tell).await?) })?;
     output::write(&describe(&report))?;
+    if is_first_visit && output::is_interactive() {
+        skills::ask_at_first_visit(&config)?;
+    }
+    serve::warn_of_skills(&config);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use nanobot_config::Config;
 use nanobot_runtime::{
-    Change, Found, LoadOptions, Package, SkillOrigin, Skills, SkillsError, Standing, load, skills as skills_of,
+    Change, Consent, ConsentPlan, Found, LoadOptions, Package, SkillOrigin, Skills, SkillsError, Standing, load,
+    skills as skills_of,
 };
 
 use crate::failure::{FAILED, Failure, chain};
@@ -38,6 +40,14 @@ pub(crate) enum SkillsCommand {
         #[arg(long)]
         yes: bool,
     },
+    /// Let skills of the workspace stand in every prompt as they ask, after showing what they bring along
+    Agree {
+        /// The skills, as `skills list` names them; without one, all that ask for it and may not
+        names: Vec<String>,
+        /// Agree to what is shown
+        #[arg(long)]
+        yes: bool,
+    },
     /// Remove a skill from the workspace
     Remove {
         /// The skill, as `skills list` names it
@@ -50,6 +60,8 @@ pub(crate) enum SkillsCommand {
 
 /// How much of a description the list shows, in characters.
 const DESCRIPTION: usize = 100;
+/// How much of a skill is shown to a person who is asked about it, in characters.
+const SHOWN: usize = 2000;
 
 /// Answers a question about skills, or changes which there are.
 ///
@@ -62,6 +74,7 @@ pub(crate) fn skills(options: &LoadOptions, command: &SkillsCommand) -> Result<E
         SkillsCommand::Show { name } => show(&skills, name)?,
         SkillsCommand::Check { name } => return check(&skills, name.as_deref()),
         SkillsCommand::Install { path, yes } => install(&skills, path, *yes)?,
+        SkillsCommand::Agree { names, yes } => agree_to(&skills, names, *yes)?,
         SkillsCommand::Remove { name, yes } => remove(&skills, name, *yes)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -96,7 +109,7 @@ fn standing(found: &Found) -> String {
 /// Remarks about a skill, whether it changed included.
 fn notes(skills: &Skills, found: &Found) -> Vec<String> {
     let changed = skills.has_changed(found).then(|| "changed since it was installed".to_owned());
-    found.notes.iter().cloned().chain(changed).collect()
+    found.remarks().into_iter().chain(changed).collect()
 }
 
 fn one_line(text: &str) -> String {
@@ -127,7 +140,7 @@ fn show(skills: &Skills, name: &str) -> Result<(), Failure> {
         }
         _ => format!("{}\n", standing(found)),
     };
-    for note in &found.notes {
+    for note in &found.remarks() {
         text += &format!("! {note}\n");
     }
     output::write(&output::harmless(&text))?;
@@ -152,7 +165,7 @@ fn check(skills: &Skills, name: Option<&str>) -> Result<ExitCode, Failure> {
         findings.sort_by_key(|finding| !finding.is_error);
         let name = output::harmless(&found.name);
         if findings.is_empty() {
-            output::line(&format!("{name}: fine"))?;
+            output::line(&format!("{name}: fine{}", in_prompts(found)))?;
         }
         for finding in findings {
             is_well = false;
@@ -161,6 +174,88 @@ fn check(skills: &Skills, name: Option<&str>) -> Result<ExitCode, Failure> {
         }
     }
     Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+/// Says of a skill that is fine if it stands in every prompt, and by whose word.
+fn in_prompts(found: &Found) -> &'static str {
+    match (&found.standing, found.consent) {
+        (Standing::InUse(skill), Some(_)) if skill.always && !skill.is_available() => {
+            "; it may stand in every prompt and does not while it is not available"
+        }
+        (Standing::InUse(skill), Some(Consent::Listed)) if skill.always => {
+            "; it stands in every prompt, whatever its files say, because `skills.always` lists it"
+        }
+        (Standing::InUse(skill), _) if skill.always => "; it stands in every prompt",
+        _ => "",
+    }
+}
+
+/// Shows the skills that ask to stand in every prompt, and records a person's consent to each.
+fn agree_to(skills: &Skills, names: &[String], yes: bool) -> Result<(), Failure> {
+    let asking: Vec<String> = match names {
+        [] => asking(skills),
+        names => names.to_vec(),
+    };
+    if asking.is_empty() {
+        output::line("There is nothing to agree to: every skill that stands in every prompt may.")?;
+    }
+    for name in asking {
+        let plan = skills.plan_consent(&name).map_err(|error| failed(&error))?;
+        show_plan(&plan)?;
+        agree(yes, &format!("Let {name} stand in every prompt with these files?"))?;
+        record(skills, &plan)?;
+    }
+    Ok(())
+}
+
+/// Names of skills that ask to stand in every prompt and may not.
+fn asking(skills: &Skills) -> Vec<String> {
+    skills.survey().into_iter().filter(|found| found.unagreed().is_some()).map(|found| found.name).collect()
+}
+
+fn show_plan(plan: &ConsentPlan) -> Result<(), Failure> {
+    let ConsentPlan { name, folder, digest, capabilities, body } = plan;
+    let body = body.trim();
+    let shown: String = body.chars().take(SHOWN).collect();
+    let more = body.chars().count().saturating_sub(SHOWN);
+    let more =
+        if more > 0 { format!("\n… {more} more characters: nanobot skills show \"{name}\"") } else { String::new() };
+    let text = format!(
+        "Skill {name} asks to stand in every prompt\n  {}\n  {digest}\n{capabilities}\n\n{shown}{more}\n\n",
+        folder.display()
+    );
+    output::write(&output::harmless(&text))?;
+    Ok(())
+}
+
+fn record(skills: &Skills, plan: &ConsentPlan) -> Result<(), Failure> {
+    let now = chrono::Local::now().fixed_offset();
+    skills.agree(plan, now).map_err(|error| failed(&error))?;
+    output::line(&output::harmless(&format!("{} stands in every prompt, until its files change.", plan.name)))?;
+    Ok(())
+}
+
+/// Asks a person at a terminal once about skills that the home of another program brought along. Those
+/// that are not agreed to stay as they are.
+///
+/// # Errors
+/// When the terminal takes no text, or consent cannot be recorded.
+pub(crate) fn ask_at_first_visit(config: &Config) -> Result<(), Failure> {
+    let skills = skills_of(config)?;
+    for name in asking(&skills) {
+        let plan = match skills.plan_consent(&name) {
+            Ok(plan) => plan,
+            Err(error) => {
+                output::note(&output::harmless(&format!("Warning: skill {name}: {}", chain(&error))));
+                continue;
+            }
+        };
+        show_plan(&plan)?;
+        if says_yes(&format!("Let {name} stand in every prompt with these files?"))? {
+            record(&skills, &plan)?;
+        }
+    }
+    Ok(())
 }
 
 fn install(skills: &Skills, path: &Path, yes: bool) -> Result<(), Failure> {
@@ -206,13 +301,17 @@ fn agree(yes: bool, question: &str) -> Result<(), Failure> {
             "Say --yes when you agree to what is listed above.",
         ));
     }
-    output::write(&output::harmless(&format!("{question} [y/N] ")))?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    if ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
+    if says_yes(question)? {
         return Ok(());
     }
     Err(Failure::new("not agreed, so nothing was changed", "Say y, or --yes."))
+}
+
+fn says_yes(question: &str) -> Result<bool, Failure> {
+    output::write(&output::harmless(&format!("{question} [y/N] ")))?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
 }
 
 fn failed(error: &SkillsError) -> Failure {
@@ -226,6 +325,7 @@ fn failed(error: &SkillsError) -> Failure {
         SkillsError::Taken { .. } => "Keep yours, or take it away by `nanobot skills remove NAME` first.",
         SkillsError::Unknown { .. } => "`nanobot skills list` shows their names.",
         SkillsError::NotOfWorkspace { .. } => "Switch it off instead: add its name to skills.disabled.",
+        SkillsError::AsksForNothing { .. } => "`nanobot skills list` says what becomes of it.",
         SkillsError::Lock { .. } => "Mend that file, or delete it and install what it listed again.",
     };
     Failure::new(output::harmless(&chain(error)), remedy)

@@ -128,6 +128,13 @@ fn skills_of(chart: &mut Chart, config: &Config) {
     let found = skills.survey();
     let count = found.len();
     for skill in found {
+        if let Some(missing) = skill.unagreed() {
+            chart.warn(
+                "skills.consent",
+                format!("{}: {missing}", skill.location.display()),
+                format!("Look at it, then run `nanobot skills agree \"{}\"`.", skill.name),
+            );
+        }
         let refused = match &skill.standing {
             Standing::Refused(why) => Some(format!("no skill is made of it: {why}")),
             _ => None,
