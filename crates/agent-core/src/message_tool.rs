@@ -11,7 +11,7 @@ use nanobot_redact::Secrets;
 use nanobot_tool::{ToolContext, ToolError, TypedTool};
 use nanobot_types::{
     Button, ChannelName, ChatId, DeliveryContext, Effect, HEARTBEAT_SESSION, Map, MediaRef, OutboundKey, OutboundKind,
-    OutboundMessage,
+    OutboundMessage, SessionKey,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -97,10 +97,11 @@ impl MessageTool {
     }
 
     /// Copies the files at `locations` and returns the attachments. An error leaves no copies.
-    fn attachments(&self, locations: Vec<String>) -> Result<Vec<MediaRef>, ToolError> {
+    fn attachments(&self, locations: Vec<String>, session: &SessionKey) -> Result<Vec<MediaRef>, ToolError> {
         if locations.len() > MAX_ATTACHMENTS {
             return Err(ToolError::new(format!("Message not sent: at most {MAX_ATTACHMENTS} attachments")));
         }
+        let paths = self.paths.within(session.as_str()).map_err(|denied| ToolError::new(denied.to_string()))?;
         // All are checked before the first is copied.
         let mut files = Vec::with_capacity(locations.len());
         for location in locations {
@@ -109,7 +110,7 @@ impl MessageTool {
             let is_address = location.starts_with("https://") || location.starts_with("http://");
             let file = match is_address || is_sticker {
                 true => None,
-                false => Some(self.readable(&location)?),
+                false => Some(readable(&paths, &location)?),
             };
             files.push((location, file));
         }
@@ -132,12 +133,12 @@ impl MessageTool {
         }
         Ok(media)
     }
+}
 
-    fn readable(&self, location: &str) -> Result<ResolvedPath, ToolError> {
-        let file = self.paths.read(location).map_err(|denied| ToolError::new(denied.to_string()))?;
-        file.open().map_err(|error| unattached(location, &error))?;
-        Ok(file)
-    }
+fn readable(paths: &PathPolicy, location: &str) -> Result<ResolvedPath, ToolError> {
+    let file = paths.read(location).map_err(|denied| ToolError::new(denied.to_string()))?;
+    file.open().map_err(|error| unattached(location, &error))?;
+    Ok(file)
 }
 
 fn unattached(location: &str, error: &io::Error) -> ToolError {
@@ -201,7 +202,8 @@ impl TypedTool for MessageTool {
             locations => {
                 let (outbox, paths, copies) = (self.outbox.clone(), self.paths.clone(), self.copies.clone());
                 let tool = Self::new(outbox, paths, copies);
-                let copying = tokio::task::spawn_blocking(move || tool.attachments(locations));
+                let session = context.session.clone();
+                let copying = tokio::task::spawn_blocking(move || tool.attachments(locations, &session));
                 copying.await.map_err(|error| ToolError::new(error.to_string()))??
             }
         };

@@ -2,8 +2,8 @@
 //!
 //! Who may talk, in which groups and when (`allowFrom`, `groupPolicy`, `groupAllowFrom`, `dm`) is not
 //! here: whoever runs the channel reads that, and answers through [`nanobot_channel::Access`].
-//! `webhookPath` and `userTokenReadOnly` of older configurations mean nothing in Socket Mode and are
-//! left alone like every key that is not known.
+//! `webhookPath` and `userTokenReadOnly` of older configurations mean nothing in Socket Mode; they are
+//! known as keys that are kept and not read.
 
 use std::time::Duration;
 

@@ -89,11 +89,16 @@ impl Schema {
         level.entries().discriminator = Some(discriminator.to_owned());
         for (kind, defaults) in kinds {
             let shape = Shape::of(&format!("{path}.{kind}"), &defaults)?;
-            if level.child(kind).is_some_and(|child| child.later) {
-                level.children.remove(kind);
+            let not_read = match level.child(kind).is_some_and(|child| child.later) {
+                true => level.children.remove(kind).map(|older| older.children).unwrap_or_default(),
+                false => BTreeMap::new(),
+            };
+            let known = level.entries().kinds.entry(kind.to_owned()).or_default();
+            known.merge(shape);
+            // Keys of the kind that are kept and not read stay so, unless it reads them.
+            for (name, child) in not_read {
+                known.children.entry(name).or_insert(child);
             }
-            let kinds = &mut level.entries().kinds;
-            kinds.entry(kind.to_owned()).or_default().merge(shape);
         }
         Ok(self)
     }

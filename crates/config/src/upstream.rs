@@ -55,6 +55,8 @@ pub(crate) const NOT_READ: &[&str] = &[
     "channels.qq",
     "channels.signal",
     "channels.slack",
+    "channels.slack.webhookPath",
+    "channels.slack.userTokenReadOnly",
     "channels.telegram",
     "channels.websocket",
     "channels.wecom",

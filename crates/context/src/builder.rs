@@ -135,7 +135,7 @@ impl ContextBuilder {
         });
         if self.settings.purpose == Purpose::Subagent {
             return FrozenPart::new()
-                .section("identity", identity::subagent(&self.settings.workspace))
+                .section("identity", identity::subagent(&self.settings))
                 .epoch()
                 .section("skills", files.skill_list)
                 .finish();
@@ -144,7 +144,7 @@ impl ContextBuilder {
         let memory = recall::recall(&*self.memory, &Scope::Shared, today).await;
         let own_memory = recall::own(&*self.memory, facts.audience, today).await;
         FrozenPart::new()
-            .section("identity", identity::identity(&self.settings.bot_name, &self.settings.workspace))
+            .section("identity", identity::identity(&self.settings))
             .section("bootstrap", files.bootstrap)
             .epoch()
             .section("memory", memory)

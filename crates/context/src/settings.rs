@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use chrono::{Local, NaiveDate};
 use nanobot_skill::{NoSkills, SkillSource};
+use nanobot_types::ToolName;
 
 use crate::{Digest, identity};
 
@@ -28,6 +29,10 @@ pub struct ContextSettings {
     pub bot_name: String,
     /// Whose prompts are built.
     pub purpose: Purpose,
+    /// Names of the assistant's own tools, for an overview; empty for none.
+    pub tools: Vec<ToolName>,
+    /// Whether relative paths of tools start in a folder of the session.
+    pub session_folders: bool,
     /// Who knows skills.
     pub skills: Arc<dyn SkillSource>,
     /// How long a session may be silent before its prompt is built anew; by then vendors have
@@ -49,6 +54,8 @@ impl ContextSettings {
             workspace: workspace.into(),
             bot_name: "nanobot".to_owned(),
             purpose: Purpose::Assistant,
+            tools: Vec::new(),
+            session_folders: false,
             skills: Arc::new(NoSkills),
             cold_after: Duration::from_secs(3600),
             sessions_kept: 256,
@@ -56,10 +63,11 @@ impl ContextSettings {
             today: || Local::now().date_naive(),
         }
     }
+
     /// Of everything that a prompt takes from the settings themselves: when it changes, a prompt
     /// that was built before is not used again.
     pub(crate) fn digest(&self) -> Digest {
-        let mut digest = Digest::of(identity::identity(&self.bot_name, &self.workspace));
+        let mut digest = Digest::of(identity::identity(self));
         digest.feed(self.skills.configuration().as_bytes());
         digest
     }

@@ -21,7 +21,7 @@ const TEMPLATES: [(&str, &str); 7] = [
 ];
 
 /// Folders that exist even when nothing is in them.
-const FOLDERS: [&str; 2] = ["memory", "skills"];
+const FOLDERS: [&str; 3] = ["memory", "scripts", "skills"];
 
 /// Creates what is missing in a workspace, and the workspace itself. Returns the paths of new
 /// files, in a fixed order. Touches the disk: call it where waiting is fine.

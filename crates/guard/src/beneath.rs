@@ -82,6 +82,14 @@ impl ResolvedPath {
         platform::entries(&self.path)
     }
 
+    /// Makes the folder and those above it, where they are missing.
+    ///
+    /// # Errors
+    /// What the file system says; `NotADirectory` if something else is there.
+    pub(crate) fn create_folder(&self) -> io::Result<()> {
+        platform::create_folder(&self.path)
+    }
+
     /// Makes `contents` the whole content of the file, creating it and its parents if need be.
     ///
     /// The new content is durable when this returns. It appears in one step (a temporary file in the

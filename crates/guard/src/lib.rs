@@ -17,6 +17,7 @@ mod resolver;
 mod roots;
 mod snapshot;
 mod url;
+mod work;
 
 pub use crate::{
     address::{canonical, is_metadata, is_public},

@@ -21,6 +21,7 @@ use crate::{
     denied::PathDenied,
     links::{self, FileId},
     roots::{beneath_denied, resolve},
+    work,
 };
 
 /// Where programs keep credentials, below the home folder: for [`PathRules::secret_paths`].
@@ -45,10 +46,13 @@ pub const CREDENTIAL_PATHS: [&str; 14] = [
 /// the home folder.
 #[derive(Debug, Clone)]
 pub struct PathRules {
-    /// The folder that relative paths start from.
+    /// The folder that relative paths start from, unless a conversation has one of its own.
     pub workspace: PathBuf,
     /// The home folder that `~` stands for; without one, `~` is an ordinary name.
     pub home: Option<PathBuf>,
+    /// The folder of the working folders of conversations; without one, all of them work in the
+    /// workspace.
+    pub work_folders: Option<PathBuf>,
     /// Whether tools are confined to the workspace and the other open roots.
     pub restrict: bool,
     /// Further roots to read and write when `restrict` holds.
@@ -75,6 +79,7 @@ impl PathRules {
         Self {
             workspace: workspace.into(),
             home: std::env::home_dir(),
+            work_folders: None,
             restrict: true,
             allowed_paths: Vec::new(),
             read_only_roots: Vec::new(),
@@ -90,6 +95,8 @@ impl PathRules {
 #[derive(Debug, Clone)]
 pub struct PathPolicy {
     rules: Arc<PathRules>,
+    /// Where relative paths start, if not in the workspace.
+    base: Option<Arc<Path>>,
 }
 
 /// The roots of one kind that concern one question, resolved.
@@ -131,19 +138,41 @@ impl PathPolicy {
     pub fn new(rules: PathRules) -> Self {
         let workspace = expand(&rules.workspace, rules.home.as_deref());
         let workspace = std::path::absolute(&workspace).unwrap_or(workspace);
-        Self { rules: Arc::new(PathRules { workspace, ..rules }) }
+        Self { rules: Arc::new(PathRules { workspace, ..rules }), base: None }
     }
 
     /// The same policy with tools confined to the open roots, whatever this one says.
     #[must_use]
     pub fn confined(&self) -> Self {
-        Self { rules: Arc::new(PathRules { restrict: true, ..(*self.rules).clone() }) }
+        Self { rules: Arc::new(PathRules { restrict: true, ..(*self.rules).clone() }), base: self.base.clone() }
     }
 
-    /// The folder that relative paths start from, as configured: absolute, links not resolved.
+    /// The same policy for a conversation: where conversations have working folders, its relative
+    /// paths start in its own, which is made if it is missing. Touches the disk then.
+    ///
+    /// # Errors
+    /// The rule that closes the folder to tools, or [`PathDenied::Unresolvable`] where it cannot be
+    /// made. It has to lie in an open root even where tools are not confined.
+    pub fn within(&self, conversation: &str) -> Result<Self, PathDenied> {
+        let Some(folders) = &self.rules.work_folders else { return Ok(self.clone()) };
+        let given = folders.join(work::folder_name(conversation));
+        let folder = self.confined().write(&given)?;
+        let unusable = |source| PathDenied::Unresolvable { path: given.display().to_string(), source };
+        folder.create_folder().map_err(unusable)?;
+        Ok(Self { rules: Arc::clone(&self.rules), base: Some(folder.path().into()) })
+    }
+
+    /// The folder of everything, as configured: absolute, links not resolved.
     #[must_use]
     pub fn workspace(&self) -> &Path {
         &self.rules.workspace
+    }
+
+    /// The folder that relative paths start from: the workspace, or the working folder of a
+    /// conversation.
+    #[must_use]
+    pub fn base(&self) -> &Path {
+        self.base.as_deref().unwrap_or(&self.rules.workspace)
     }
 
     /// The home folder that `~` stands for.
@@ -305,7 +334,7 @@ impl PathPolicy {
         if cfg!(windows) && has_windows_alias(given) {
             return Err(PathDenied::Malformed);
         }
-        Ok(self.rules.workspace.join(expand(given, self.rules.home.as_deref())))
+        Ok(self.base().join(expand(given, self.rules.home.as_deref())))
     }
 
     fn workspace_root(&self) -> Roots {

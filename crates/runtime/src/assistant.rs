@@ -84,7 +84,8 @@ impl Assistant {
         let subagents = Arc::new(Subagents::new(parts.clone(), own, bounds));
         let spawner = (defaults.max_concurrent_subagents > 0).then(|| spawner(subagents.clone()));
         let registry = tools.for_assistant(outbox, spawner);
-        let parts = AgentParts { registry, context: Arc::new(contexts.for_assistant()), ..parts };
+        let context = Arc::new(contexts.for_assistant(&registry));
+        let parts = AgentParts { registry, context, ..parts };
         let agent = Agent::new(parts, settings).with_subagents(subagents);
         Ok(Self { agent: Arc::new(agent), model, router, created })
     }
@@ -126,6 +127,7 @@ impl Contexts {
         skills::lay_out(&skills);
         let settings = ContextSettings {
             bot_name: defaults.bot_name.clone(),
+            session_folders: config.section::<ToolsConfig>("tools")?.session_folders,
             skills: Arc::new(skills),
             ..ContextSettings::new(workspace)
         };
@@ -133,8 +135,9 @@ impl Contexts {
         Ok(Self { settings, memory, notes: prompt_notes(config) })
     }
 
-    fn for_assistant(self) -> ContextBuilder {
-        ContextBuilder::new(self.settings, self.memory).with_notes(self.notes)
+    fn for_assistant(self, registry: &Registry) -> ContextBuilder {
+        let tools = registry.specs().iter().map(|spec| spec.name.clone()).collect();
+        ContextBuilder::new(ContextSettings { tools, ..self.settings }, self.memory).with_notes(self.notes)
     }
 
     fn for_subagents(&self) -> ContextBuilder {

@@ -37,6 +37,7 @@ mod secrets;
 mod settings;
 mod skills;
 mod status;
+mod tasks_file;
 mod terminal;
 mod transcription;
 mod visit;
@@ -66,6 +67,7 @@ pub use secrets::{RedactedWriter, secrets};
 pub use settings::AgentDefaults;
 pub use skills::{skills, unagreed_skills};
 pub use status::Status;
+pub use tasks_file::OlderTasks;
 pub use terminal::{Answer, Terminal, TerminalOptions, TerminalProgress, ask};
 pub use visit::FirstVisit;
 

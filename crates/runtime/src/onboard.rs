@@ -7,6 +7,7 @@ use nanobot_config::{Config, ImportReport, Saved};
 use serde_json::{Value, json};
 
 use crate::settings::AgentDefaults;
+use crate::tasks_file::OlderTasks;
 use crate::visit::FirstVisit;
 use crate::{RuntimeError, assistant, platforms};
 
@@ -28,12 +29,18 @@ pub struct OnboardPlan {
     pub exists: bool,
     /// The workspace that is used or made.
     pub workspace: PathBuf,
+    /// Jobs of an older layout that the first visit would import.
+    pub tasks: Option<OlderTasks>,
 }
 
 impl fmt::Display for OnboardPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.exists {
-            writeln!(f, "{}", self.report)?;
+            write!(f, "{}", self.report)?;
+            if let Some(tasks) = &self.tasks {
+                writeln!(f, "  {tasks}")?;
+            }
+            writeln!(f)?;
             write!(f, "Missing keys would be added; the file is copied first.")?;
         } else {
             write!(f, "{} would be created.", self.report.config_file.display())?;
@@ -62,7 +69,12 @@ pub struct OnboardReport {
 /// # Errors
 /// [`RuntimeError::Config`].
 pub fn plan_onboarding(config: &Config) -> Result<OnboardPlan, RuntimeError> {
-    Ok(OnboardPlan { report: ImportReport::new(config)?, exists: config.has_file(), workspace: config.workspace()? })
+    Ok(OnboardPlan {
+        report: ImportReport::new(config)?,
+        exists: config.has_file(),
+        workspace: config.workspace()?,
+        tasks: config.is_first_visit().then(|| OlderTasks::look(config)).flatten(),
+    })
 }
 
 /// Writes the configuration and prepares the workspace it names. Before that, on the first visit,

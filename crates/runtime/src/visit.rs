@@ -6,6 +6,7 @@ use nanobot_config::{Config, ImportReport, RunningProgram, running_python_progra
 use nanobot_state::StateDb;
 
 use crate::RuntimeError;
+use crate::tasks_file::OlderTasks;
 
 /// What was found in a home of the Python program before anything is written into it.
 #[derive(Debug)]
@@ -14,6 +15,8 @@ pub struct FirstVisit {
     pub report: ImportReport,
     /// The copy of `config.json`.
     pub backup: Option<PathBuf>,
+    /// The jobs of an older layout.
+    pub tasks: Option<OlderTasks>,
     /// The Python program, if it seems to run on this home.
     pub running: Option<RunningProgram>,
 }
@@ -21,6 +24,10 @@ pub struct FirstVisit {
 impl std::fmt::Display for FirstVisit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.report)?;
+        if let Some(tasks) = &self.tasks {
+            // The report ends its last line.
+            writeln!(f, "  {tasks}")?;
+        }
         if let Some(backup) = &self.backup {
             write!(f, "\nThe configuration was copied to {}.", backup.display())?;
         }
@@ -49,6 +56,7 @@ impl FirstVisit {
                 report: ImportReport::new(config)?,
                 running: running_python_program(Path::new("/proc"), std::process::id(), paths),
                 backup: config.back_up(chrono::Utc::now())?,
+                tasks: OlderTasks::import(config),
             }),
             false => None,
         };

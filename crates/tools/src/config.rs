@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::ToolsError;
 
+/// The folder of the folders of sessions, in the workspace.
+const WORK_FOLDERS: &str = "work";
+
 /// `tools`: which tools there are, and what they may touch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -23,6 +26,9 @@ pub struct ToolsConfig {
     pub file: FileConfig,
     /// Whether file and shell tools are confined to the workspace.
     pub restrict_to_workspace: bool,
+    /// Whether relative paths of tools start in a folder of the session, below `work/` in the
+    /// workspace, rather than in the workspace itself.
+    pub session_folders: bool,
     /// Further folders that confined tools may use; `~` is the home folder.
     pub allowed_paths: Vec<PathBuf>,
     /// Files and folders that can be read and never changed, confined or not.
@@ -39,6 +45,7 @@ impl Default for ToolsConfig {
             exec: ExecConfig::default(),
             file: FileConfig::default(),
             restrict_to_workspace: true,
+            session_folders: false,
             allowed_paths: Vec::new(),
             protected_paths: Vec::new(),
             ssrf_whitelist: Vec::new(),
@@ -52,6 +59,7 @@ impl ToolsConfig {
     pub fn path_rules(&self, workspace: impl Into<PathBuf>) -> PathRules {
         PathRules {
             restrict: self.restrict_to_workspace,
+            work_folders: self.session_folders.then(|| WORK_FOLDERS.into()),
             allowed_paths: self.allowed_paths.clone(),
             protected_paths: self.protected_paths.clone(),
             ..PathRules::new(workspace)

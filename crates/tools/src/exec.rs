@@ -104,7 +104,8 @@ impl Exec {
     }
 
     async fn execute(&self, arguments: &Arguments, context: &ToolContext) -> Result<ToolResult, String> {
-        let directory = self.directory(arguments.working_dir.as_deref())?;
+        let policy = self.policy.within(context.session.as_str()).map_err(|denied| denied.to_string())?;
+        let directory = directory(&policy, arguments.working_dir.as_deref())?;
         if let Err(refusal) = self.guard.check(&arguments.command, &directory).await? {
             return Err(format!("Command blocked by safety guard ({refusal})"));
         }
@@ -120,22 +121,23 @@ impl Exec {
             .map_err(|error| format!("cannot start the command: {error}"))?;
         Ok(result(&finished, context.max_result_chars))
     }
+}
 
-    fn directory(&self, given: Option<&str>) -> Result<PathBuf, String> {
-        let Some(given) = given.filter(|given| !given.is_empty()) else {
-            let workspace = self.policy.workspace();
-            // A workspace may lie where everything is closed to tools.
-            return match self.policy.read(workspace) {
-                Err(denied @ PathDenied::Secret { .. }) => Err(denied.to_string()),
-                _ => Ok(workspace.to_owned()),
-            };
+/// The folder that a command starts in.
+fn directory(policy: &PathPolicy, given: Option<&str>) -> Result<PathBuf, String> {
+    let Some(given) = given.filter(|given| !given.is_empty()) else {
+        let base = policy.base();
+        // A workspace may lie where everything is closed to tools.
+        return match policy.read(base) {
+            Err(denied @ PathDenied::Secret { .. }) => Err(denied.to_string()),
+            _ => Ok(base.to_owned()),
         };
-        let directory = self.policy.read(given).map_err(|denied| denied.to_string())?;
-        if !directory.path().is_dir() {
-            return Err(format!("working_dir is not a directory: {given}"));
-        }
-        Ok(directory.path().to_owned())
+    };
+    let directory = policy.read(given).map_err(|denied| denied.to_string())?;
+    if !directory.path().is_dir() {
+        return Err(format!("working_dir is not a directory: {given}"));
     }
+    Ok(directory.path().to_owned())
 }
 
 fn result(Finished { stdout, stderr, end }: &Finished, max_chars: usize) -> ToolResult {

@@ -10,14 +10,30 @@ mod read;
 mod window;
 mod write;
 
-use std::io::{self, Read as _};
+use std::{
+    io::{self, Read as _},
+    sync::Arc,
+};
 
-use nanobot_guard::ResolvedPath;
+use nanobot_guard::{PathPolicy, ResolvedPath};
+use nanobot_tool::ToolContext;
+
+use crate::operation::blocking;
 
 pub(crate) use self::{edit::EditFile, list::ListDir, read::ReadFile, write::WriteFile};
 
 /// The largest file that is edited.
 const MAX_EDITED: u64 = 16 << 20;
+
+/// Does file work off the runtime, by the path policy of the call's conversation.
+async fn judged<T: Send + 'static>(
+    policy: &Arc<PathPolicy>,
+    context: &ToolContext,
+    work: impl FnOnce(&PathPolicy) -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    let (policy, session) = (Arc::clone(policy), context.session.clone());
+    blocking(move || work(&policy.within(session.as_str()).map_err(|denied| denied.to_string())?)).await
+}
 
 /// The whole text of a file that is small enough to be edited.
 fn whole_text(path: &str, file: &ResolvedPath) -> Result<String, String> {

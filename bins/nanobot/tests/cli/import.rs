@@ -77,6 +77,79 @@ async fn a_conversation_goes_on_and_everything_is_kept() {
 }
 
 #[tokio::test]
+async fn jobs_of_the_older_layout_are_imported_once_and_anything_else_is_named() {
+    let job = |id: &str, message: &str| {
+        json!({
+            "id": id, "name": message, "enabled": true, "schedule": {"kind": "cron", "expr": "0 9 * * 1-5"},
+            "payload": {"kind": "agent_turn", "message": message, "deliver": true, "channel": "telegram", "to": "7"},
+        })
+    };
+    let home = python_home("http://127.0.0.1:1/v1");
+    let there = json!({"version": 1, "jobs": [job("aaaaaaaa", "water the plants")]});
+    let tasks = json!({"version": 1, "jobs": [job("aaaaaaaa", "water the plants"), job("bbbbbbbb", "feed the cat")]});
+    home.write("cron/jobs.json", &there.to_string());
+    home.write("tasks.json", &tasks.to_string());
+    let dry = home.run(&["onboard", "--dry-run"]).await;
+    assert_says(&dry.stdout, &["tasks.json: 1 job would be imported, 1 is among the jobs already"]);
+    assert!(!home.read("cron/jobs.json").contains("feed the cat"));
+    let run = home.run(&["agent", "--demo", "-m", "hello"]).await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_says(
+        &run.stderr,
+        &["tasks.json: 1 job was imported, 1 is among the jobs already. The file stays as it is."],
+    );
+    let list = home.run(&["cron", "list"]).await.stdout;
+    assert_says(&list, &["water the plants", "feed the cat"]);
+    assert_eq!(home.read("tasks.json"), tasks.to_string());
+
+    let removed = home.run(&["cron", "remove", "bbbbbbbb"]).await;
+    assert_eq!(removed.code, 0, "{}", removed.stderr);
+    let again = home.run(&["agent", "--demo", "-m", "hello"]).await;
+    assert!(!again.stderr.contains("tasks.json"), "{}", again.stderr);
+    assert!(!home.run(&["cron", "list"]).await.stdout.contains("feed the cat"), "what was removed stays so");
+
+    for (text, why) in [
+        (r#"[{"title": "buy milk", "done": false}]"#, "entry 1 is no job"),
+        (r#"{"next": {"buy milk": 1}}"#, "it has no list of jobs"),
+        (r#"{"version": 9, "jobs": []}"#, "its version is 9"),
+        ("buy milk", "it is no JSON"),
+    ] {
+        let home = python_home("http://127.0.0.1:1/v1");
+        home.write("tasks.json", text);
+        let run = home.run(&["agent", "--demo", "-m", "hello"]).await;
+        assert_says(&run.stderr, &["tasks.json: left alone, ", why]);
+        assert_eq!(home.read("tasks.json"), text);
+        assert_eq!(home.read("cron/jobs.json"), r#"{"version": 1, "jobs": []}"#);
+    }
+}
+
+/// All keys of the section as the Python program wrote it.
+#[tokio::test]
+async fn older_keys_of_slack_are_known() {
+    let home = Home::new();
+    home.configure(&json!({"channels": {"slack": {
+        "enabled": true, "mode": "socket", "webhookPath": "/slack/events", "botToken": "xoxb-12345678",
+        "appToken": "xapp-12345678", "userTokenReadOnly": true, "replyInThread": true, "reactEmoji": "eyes",
+        "doneEmoji": "white_check_mark", "includeThreadContext": true, "threadContextLimit": 20, "allowFrom": ["U1"],
+        "groupPolicy": "mention", "groupRequireMention": false, "groupAllowFrom": [],
+        "dm": {"enabled": true, "policy": "open", "allowFrom": []},
+    }}}));
+    let dry = home.run(&["onboard", "--dry-run"]).await;
+    assert_says(
+        &dry.stdout,
+        &["kept, unknown: none", "ignored: channels.slack.userTokenReadOnly, channels.slack.webhookPath"],
+    );
+    let doctor = home.run(&["doctor"]).await;
+    assert_says(&doctor.stdout, &["`channels.slack.webhookPath` is kept but not read", "channels.slack is set up"]);
+    assert!(!doctor.stdout.contains("unknown key"), "{}", doctor.stdout);
+    let snake =
+        home.read("config.json").replace("webhookPath", "webhook_path").replace("userTokenRead", "user_token_read");
+    home.write("config.json", &snake.replace("_readOnly", "_read_only"));
+    let doctor = home.run(&["doctor"]).await;
+    assert!(!doctor.stdout.contains("unknown key"), "{}", doctor.stdout);
+}
+
+#[tokio::test]
 async fn onboarding_tells_what_it_found_before_it_writes() {
     let home = python_home("http://127.0.0.1:1/v1");
     let run = home.run(&["onboard", "--refresh"]).await;

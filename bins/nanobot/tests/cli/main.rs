@@ -48,6 +48,7 @@ mod places;
 mod prompt;
 mod replay;
 mod secrets;
+mod session_folders;
 mod skills;
 #[cfg(unix)]
 mod subagents;

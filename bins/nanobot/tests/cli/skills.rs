@@ -285,7 +285,10 @@ async fn templates_are_made_where_they_are_missing_and_never_over_what_is_there(
         assert!(path.is_file(), "{file}");
         assert_says(&onboarded.stdout, &[&format!("Created {}\n", path.display())]);
     }
-    assert!(home.workspace().join("skills").is_dir());
+    for folder in ["skills", "scripts"] {
+        assert!(home.workspace().join(folder).is_dir(), "{folder}");
+    }
+    assert_says(&home.read("workspace/TOOLS.md"), &["`scripts/`"]);
     assert_eq!(home.read("workspace/memory/HISTORY.md"), "");
 
     home.write("workspace/SOUL.md", "Mine.");

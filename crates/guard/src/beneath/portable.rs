@@ -30,6 +30,10 @@ pub(super) fn entries(path: &Path) -> io::Result<Vec<Entry>> {
         .collect()
 }
 
+pub(super) fn create_folder(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)
+}
+
 pub(super) fn replace(path: &Path, contents: &[u8], _: &dyn Fn(FileId) -> io::Result<()>) -> io::Result<()> {
     let folder = path.parent().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
     fs::create_dir_all(folder)?;

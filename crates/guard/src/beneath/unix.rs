@@ -68,6 +68,11 @@ pub(super) fn entries(path: &Path) -> io::Result<Vec<Entry>> {
     Ok(entries)
 }
 
+pub(super) fn create_folder(path: &Path) -> io::Result<()> {
+    // The parent of anything in it.
+    parent(&path.join("x"), true).map(drop)
+}
+
 /// Replaces the content of a file; `judge` is asked about one that has more than one name.
 pub(super) fn replace(path: &Path, contents: &[u8], judge: &dyn Fn(FileId) -> io::Result<()>) -> io::Result<()> {
     let (folder, name) = parent(path, true)?;

@@ -9,10 +9,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
+    judged,
     locate::{explain_absence, matches},
     unwritable, whole_text,
 };
-use crate::operation::{Operation, answer, blocking};
+use crate::operation::{Operation, answer};
 
 #[derive(Debug)]
 pub(crate) struct EditFile {
@@ -60,9 +61,8 @@ impl Operation for EditFile {
         })
     }
 
-    async fn run(&self, arguments: Arguments, _context: &ToolContext) -> ToolResult {
-        let policy = Arc::clone(&self.policy);
-        match blocking(move || edit(&policy, &arguments)).await {
+    async fn run(&self, arguments: Arguments, context: &ToolContext) -> ToolResult {
+        match judged(&self.policy, context, move |policy| edit(policy, &arguments)).await {
             Ok(Edited::Done(place)) => ToolResult::ok(format!("Successfully edited {place}")),
             Ok(Edited::Ambiguous(count)) => ToolResult {
                 severity: Some(Severity::Warning),

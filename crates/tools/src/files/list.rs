@@ -8,7 +8,8 @@ use nanobot_types::{Effect, ToolResult};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::operation::{Operation, answer, blocking};
+use super::judged;
+use crate::operation::{Operation, answer};
 
 /// Folders and files that tools make and nobody asks for.
 const IGNORED: [&str; 13] = [
@@ -67,9 +68,8 @@ impl Operation for ListDir {
         })
     }
 
-    async fn run(&self, arguments: Arguments, _context: &ToolContext) -> ToolResult {
-        let policy = Arc::clone(&self.policy);
-        answer(blocking(move || list(&policy, &arguments)).await)
+    async fn run(&self, arguments: Arguments, context: &ToolContext) -> ToolResult {
+        answer(judged(&self.policy, context, move |policy| list(policy, &arguments)).await)
     }
 }
 

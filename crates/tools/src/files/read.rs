@@ -9,10 +9,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    not_utf8, unreadable,
+    judged, not_utf8, unreadable,
     window::{self, BUDGET, Unreadable},
 };
-use crate::operation::{Operation, answer, blocking};
+use crate::operation::{Operation, answer};
 
 /// The largest file that is read, even in part.
 const MAX_READ: u64 = 100 << 20;
@@ -53,9 +53,8 @@ impl Operation for ReadFile {
         })
     }
 
-    async fn run(&self, arguments: Arguments, _context: &ToolContext) -> ToolResult {
-        let policy = Arc::clone(&self.policy);
-        answer(blocking(move || read(&policy, &arguments)).await)
+    async fn run(&self, arguments: Arguments, context: &ToolContext) -> ToolResult {
+        answer(judged(&self.policy, context, move |policy| read(policy, &arguments)).await)
     }
 }
 

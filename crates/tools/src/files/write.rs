@@ -8,8 +8,8 @@ use nanobot_types::{Effect, ToolResult};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::unwritable;
-use crate::operation::{Operation, answer, blocking};
+use super::{judged, unwritable};
+use crate::operation::{Operation, answer};
 
 #[derive(Debug)]
 pub(crate) struct WriteFile {
@@ -45,9 +45,8 @@ impl Operation for WriteFile {
         })
     }
 
-    async fn run(&self, arguments: Arguments, _context: &ToolContext) -> ToolResult {
-        let policy = Arc::clone(&self.policy);
-        answer(blocking(move || write(&policy, &arguments)).await)
+    async fn run(&self, arguments: Arguments, context: &ToolContext) -> ToolResult {
+        answer(judged(&self.policy, context, move |policy| write(policy, &arguments)).await)
     }
 }
 

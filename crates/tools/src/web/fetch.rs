@@ -66,6 +66,12 @@ struct Extracted {
     cut: bool,
 }
 
+#[derive(Serialize)]
+struct Failed<'a> {
+    error: &'a str,
+    url: &'a str,
+}
+
 impl WebFetch {
     pub(crate) const fn new(config: FetchConfig, http: Arc<HttpClients>) -> Self {
         Self { config, http }
