@@ -124,7 +124,7 @@ fn entries(value: Value) -> Result<Vec<Value>, String> {
         Value::Object(map) => map,
         _ => return Err("it has no list of jobs".to_owned()),
     };
-    if let Some(version) = map.get("version").filter(|version| **version != Value::from(1)) {
+    if let Some(version) = map.get("version").filter(|version| version.as_u64() != Some(1)) {
         return Err(format!("its version is {version}, not 1"));
     }
     match ["jobs", "tasks"].into_iter().find_map(|key| map.remove(key)) {
