@@ -190,7 +190,7 @@ where
 pub(crate) mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    use nanobot_channel::async_trait;
+    use nanobot_channel::{Aside, async_trait};
     use serde_json::json;
 
     use super::*;
@@ -229,6 +229,18 @@ pub(crate) mod tests {
 
         async fn remove(&self, _name: &'static str) -> Result<(), NoteError> {
             self.set(None)
+        }
+
+        async fn jot(&self, name: &'static str, text: &str) -> Result<(), NoteError> {
+            self.write(name, text).await
+        }
+
+        async fn set_aside(&self, _key: &str, _bytes: &[u8]) -> Result<(), NoteError> {
+            Err(NoteError::TooLong)
+        }
+
+        async fn aside(&self) -> Result<Aside, NoteError> {
+            Ok(Aside::default())
         }
     }
 

@@ -13,6 +13,7 @@
 //! - [`LateNote`]: a note that changes with every message, and is written now and then.
 //! - [`http`]: the client for an API that holds a token, and what its failures mean to a send.
 //! - [`others_words`]: the mark of what the sender did not write.
+//! - [`Quarantine`]: what ends the process each time it is handled is set aside after a few tries.
 //! - [`growing_pause`]: how long to wait before the next try.
 //! - [`repeatable`]: the error of a call that does no harm when it is made twice.
 //!
@@ -27,6 +28,7 @@ mod late_note;
 mod leftover;
 mod others;
 mod pause;
+mod quarantine;
 mod secret;
 mod section;
 
@@ -36,5 +38,6 @@ pub use error::repeatable;
 pub use late_note::LateNote;
 pub use others::others_words;
 pub use pause::growing_pause;
+pub use quarantine::{Handling, Quarantine};
 pub use secret::Secret;
 pub use section::{read_section, wrong};

@@ -30,7 +30,7 @@ pub use context::{
 };
 pub use error::{ChannelError, SendRecovery};
 pub use lesson::{Lesson, Task};
-pub use notes::{LONGEST_NOTE, NoteError, Notes};
+pub use notes::{Aside, LONGEST_ASIDE, LONGEST_NOTE, MOST_ASIDE, NoteError, Notes};
 pub use outbound::{
     Block, DeliveryGuarantee, Dialect, Drafts, Measure, OutboundPart, Probe, Sent, Table, TextStyle, TurnEnds, Typing,
 };

@@ -36,7 +36,43 @@ pub trait Notes: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// [`NoteError::Io`]; it is there or gone then.
     async fn remove(&self, name: &'static str) -> Result<(), NoteError>;
+
+    /// Replaces the text of that name without waiting for the disk: it outlives the process, and
+    /// perhaps not the machine.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    async fn jot(&self, name: &'static str, text: &str) -> Result<(), NoteError>;
+
+    /// Keeps the beginning of `bytes`, at most [`LONGEST_ASIDE`] of them, in a file of its own for a
+    /// person to look at; the same `key` is the same file. It is on disk when this returns. Of more
+    /// than [`MOST_ASIDE`] files the oldest are removed.
+    ///
+    /// # Errors
+    /// [`NoteError::Io`]; nothing is kept then.
+    async fn set_aside(&self, key: &str, bytes: &[u8]) -> Result<(), NoteError>;
+
+    /// Counts what was set aside and is still there.
+    ///
+    /// # Errors
+    /// [`NoteError::Io`].
+    async fn aside(&self) -> Result<Aside, NoteError>;
+}
+
+/// What was [set aside](Notes::set_aside).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Aside {
+    /// Number of files.
+    pub count: usize,
+    /// Where they are, for a person.
+    pub place: String,
 }
 
 /// The longest [note](Notes), in bytes.
 pub const LONGEST_NOTE: usize = 64 << 10;
+
+/// Most files that are [set aside](Notes::set_aside) at a time.
+pub const MOST_ASIDE: usize = 64;
+
+/// Most bytes of one that are kept.
+pub const LONGEST_ASIDE: usize = 1 << 20;

@@ -3,13 +3,15 @@
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use nanobot_channel::{ChannelName, LONGEST_NOTE, NoteError, Notes, async_trait};
+use nanobot_channel::{Aside, ChannelName, LONGEST_ASIDE, LONGEST_NOTE, MOST_ASIDE, NoteError, Notes, async_trait};
 use sha1::{Digest as _, Sha1};
 
 use crate::media::cleaned;
 
 /// How files are called until they are whole.
 const UNFINISHED: &str = ".part-";
+/// The folder of what was set aside.
+const ASIDE: &str = "set-aside";
 
 /// The notes of one channel, in a folder of its own.
 #[derive(Clone, Debug)]
@@ -25,8 +27,7 @@ impl FileNotes {
         let mut folder = cleaned(name, 64);
         if folder != name {
             // What was cleaned away may be all in which two names differ.
-            let digest = Sha1::digest(name).iter().take(4).map(|byte| format!("{byte:02x}")).collect::<String>();
-            folder = format!("{folder}-{digest}");
+            folder = format!("{folder}-{}", digest(name));
         }
         Self { folder: root.join(folder) }
     }
@@ -57,15 +58,11 @@ impl Notes for FileNotes {
             return Err(NoteError::TooLong);
         }
         let text = text.to_owned();
-        let replace = move |folder: &Path, path: &Path| {
-            std::fs::create_dir_all(folder)?;
-            let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder)?;
-            file.write_all(text.as_bytes())?;
-            file.as_file().sync_all()?;
-            file.persist(path).map_err(|error| error.error)?;
+        self.on_disk(name, move |folder, path| {
+            replace(folder, path, text.as_bytes(), true)?;
             sync(folder)
-        };
-        self.on_disk(name, replace).await
+        })
+        .await
     }
 
     async fn remove(&self, name: &'static str) -> Result<(), NoteError> {
@@ -75,6 +72,75 @@ impl Notes for FileNotes {
         };
         self.on_disk(name, take_away).await
     }
+
+    async fn jot(&self, name: &'static str, text: &str) -> Result<(), NoteError> {
+        if text.len() > LONGEST_NOTE {
+            return Err(NoteError::TooLong);
+        }
+        let text = text.to_owned();
+        self.on_disk(name, move |folder, path| replace(folder, path, text.as_bytes(), false)).await
+    }
+
+    async fn set_aside(&self, key: &str, bytes: &[u8]) -> Result<(), NoteError> {
+        let name = format!("{}-{}", cleaned(key, 64), digest(key));
+        let bytes = bytes.get(..LONGEST_ASIDE).unwrap_or(bytes).to_vec();
+        self.on_disk(ASIDE, move |parent, folder| {
+            replace(folder, &folder.join(name), &bytes, true)?;
+            remove_surplus(folder)?;
+            sync(folder)?;
+            sync(parent)
+        })
+        .await
+    }
+
+    async fn aside(&self) -> Result<Aside, NoteError> {
+        self.on_disk(ASIDE, |_, folder| {
+            let count = files_by_age(folder)?.len();
+            Ok(Aside { count, place: folder.display().to_string() })
+        })
+        .await
+    }
+}
+
+/// Puts a whole file in the place of another one. Its name is on disk after [`sync`].
+fn replace(folder: &Path, path: &Path, bytes: &[u8], is_durable: bool) -> io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder)?;
+    file.write_all(bytes)?;
+    if is_durable {
+        file.as_file().sync_all()?;
+    }
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// The first digits of a digest.
+fn digest(text: &str) -> String {
+    Sha1::digest(text).iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Whole files of a folder, which need not exist, the oldest first.
+fn files_by_age(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        let is_whole = !entry.file_name().to_string_lossy().starts_with(UNFINISHED);
+        if is_whole && entry.file_type()?.is_file() {
+            files.push((entry.metadata()?.modified()?, entry.path()));
+        }
+    }
+    files.sort();
+    Ok(files.into_iter().map(|(_, path)| path).collect())
+}
+
+fn remove_surplus(folder: &Path) -> io::Result<()> {
+    let files = files_by_age(folder)?;
+    let surplus = files.len().saturating_sub(MOST_ASIDE);
+    files.iter().take(surplus).try_for_each(std::fs::remove_file)
 }
 
 /// Makes the names in a folder durable.
@@ -125,6 +191,36 @@ mod tests {
         notes.write("seen", "1").await.unwrap();
         let refused = notes.write("seen", &"x".repeat(LONGEST_NOTE + 1)).await;
         assert!(matches!(refused, Err(NoteError::TooLong)));
+        assert!(matches!(notes.jot("seen", &"x".repeat(LONGEST_NOTE + 1)).await, Err(NoteError::TooLong)));
         assert_eq!(notes.read("seen").await.unwrap().as_deref(), Some("1"));
+        notes.jot("seen", "2").await.unwrap();
+        assert_eq!(notes.read("seen").await.unwrap().as_deref(), Some("2"));
+    }
+
+    #[tokio::test]
+    async fn what_is_set_aside_is_bounded_private_and_one_file_for_each_key() {
+        let root = tempfile::tempdir().unwrap();
+        let notes = FileNotes::new(root.path(), &ChannelName::from("chat"));
+        let folder = root.path().join("chat/set-aside");
+        let place = folder.display().to_string();
+        assert_eq!(notes.aside().await.unwrap(), Aside { count: 0, place: place.clone() });
+        for key in ["../../C1/1.5", "C1/1.5", "C1/1.5"] {
+            notes.set_aside(key, &[b'x'; LONGEST_ASIDE + 1]).await.unwrap();
+        }
+        assert_eq!(notes.aside().await.unwrap(), Aside { count: 2, place });
+        for file in files_by_age(&folder).unwrap() {
+            assert_eq!(std::fs::metadata(&file).unwrap().len(), LONGEST_ASIDE as u64);
+            #[cfg(unix)]
+            {
+                use std::os::unix::fs::PermissionsExt as _;
+                assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+            }
+        }
+        for number in 0..MOST_ASIDE {
+            notes.set_aside(&number.to_string(), b"{}").await.unwrap();
+        }
+        let kept = files_by_age(&folder).unwrap();
+        let is_old = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("C1"));
+        assert_eq!((kept.len(), kept.iter().any(is_old)), (MOST_ASIDE, false));
     }
 }

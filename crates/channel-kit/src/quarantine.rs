@@ -1,0 +1,504 @@
+//! Poison messages: what ends the process each time it is handled is set aside after a few tries.
+//!
+//! Decision: a try is noted before anything of its content is parsed, and taken back when the
+//! content became a message. The note is a small file that outlives the process and is not synced:
+//! no parser ends a machine, and a sync for every event of a busy chat would cost more than all of
+//! its handling. What several events of one batch were tried for together is tried one at a time in
+//! the next process, so that none is blamed for another. A note that cannot be written keeps no
+//! event waiting; it is only not counted then.
+//!
+//! What was set aside keeps its channel `degraded` until a person has removed the file.
+//!
+//! What it does not do: parse, and confirm anything to a platform.
+
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use nanobot_channel::{ChannelContext, ChannelName, Notes, Progress};
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
+
+use crate::growing_pause;
+
+/// The note that keeps the tries.
+const NOTE: &str = "tries";
+/// Tries after which something is set aside.
+const TRIES: u32 = 4;
+/// Most that is counted at a time; the oldest is dropped first.
+const COUNTED: usize = 512;
+/// Longest key, in bytes. Longer ones are replaced by a digest.
+const LONGEST_KEY: usize = 64;
+/// How many are handled at a time.
+const AT_A_TIME: u32 = 1024;
+/// Interval of looking whether a person removed what was set aside.
+const LOOK_EVERY: Duration = Duration::from_mins(1);
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Counts tries over restarts, and sets aside what had too many.
+#[derive(Debug)]
+pub struct Quarantine {
+    channel: ChannelName,
+    known: Mutex<Known>,
+    /// Held while the note is written, so that the last change stays.
+    pen: tokio::sync::Mutex<()>,
+    turns: Semaphore,
+    /// Why the channel is degraded.
+    trouble: Arc<watch::Sender<Option<String>>>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    notes: Option<Arc<dyn Notes>>,
+    /// The oldest first.
+    tries: VecDeque<(String, Tries)>,
+    /// `false` if the note says something else.
+    is_written: bool,
+}
+
+/// Tries of one event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tries {
+    /// Those of earlier processes.
+    before: u32,
+    is_under_way: bool,
+}
+
+/// Something that is being handled. Dropped without [`Self::end`], its try counts when the process
+/// ends without a word.
+#[derive(Debug)]
+#[must_use = "its try goes on until it is ended"]
+pub struct Handling<'a> {
+    quarantine: &'a Quarantine,
+    keys: Vec<String>,
+    is_suspect: bool,
+    _turn: Option<SemaphorePermit<'a>>,
+}
+
+impl Quarantine {
+    /// The tries of one channel. Nothing is counted before [`Self::open`].
+    #[must_use]
+    pub fn new(channel: ChannelName) -> Self {
+        Self {
+            channel,
+            known: Mutex::default(),
+            pen: tokio::sync::Mutex::const_new(()),
+            turns: Semaphore::new(AT_A_TIME as usize),
+            trouble: Arc::default(),
+        }
+    }
+
+    /// Begins to count, with what earlier processes noted. The channel goes on with the context that
+    /// is returned, whose signs of life say what was set aside.
+    pub async fn open(&self, context: &ChannelContext) -> ChannelContext {
+        let is_first = self.known().notes.is_none();
+        if is_first {
+            let text = context.notes.read(NOTE).await.unwrap_or_else(|error| {
+                tracing::warn!(channel = %self.channel, %error, "earlier tries are not known");
+                None
+            });
+            let mut known = self.known();
+            known.tries = read(&text.unwrap_or_default());
+            known.is_written = true;
+            known.notes = Some(Arc::clone(&context.notes));
+        }
+        self.look().await;
+        let (notes, trouble) = (Arc::clone(&context.notes), Arc::clone(&self.trouble));
+        let (cancel, channel) = (context.cancel.clone(), self.channel.clone());
+        context.tasks.spawn(async move {
+            cancel.run_until_cancelled(watch_aside(channel, notes, trouble)).await;
+        });
+        let standing = Standing { supervisor: Arc::clone(&context.progress), trouble: Arc::clone(&self.trouble) };
+        ChannelContext { progress: Arc::new(standing), ..context.clone() }
+    }
+
+    /// `true` if earlier processes ended while it was handled, or something beside it.
+    #[must_use]
+    pub fn is_suspect(&self, key: &str) -> bool {
+        self.before(key) > 0
+    }
+
+    /// `true` if it is to be [set aside](Self::set_aside) unread.
+    #[must_use]
+    pub fn is_exceeded(&self, key: &str) -> bool {
+        self.before(key) >= TRIES
+    }
+
+    /// Notes the tries of events that came together, in one write. None of them is to be a suspect.
+    pub async fn begin(&self, keys: &[String]) {
+        let keys: Vec<String> = keys.iter().map(|key| bounded(key)).collect();
+        self.mark(&keys, true).await;
+    }
+
+    /// Waits until these may be handled, and notes the try. A suspect is handled while nothing else is.
+    pub async fn enter(&self, keys: &[String]) -> Handling<'_> {
+        let keys: Vec<String> = keys.iter().map(|key| bounded(key)).collect();
+        let is_suspect = keys.iter().any(|key| self.before(key) > 0);
+        let turn = self.turns.acquire_many(if is_suspect { AT_A_TIME } else { 1 }).await;
+        self.mark(&keys, true).await;
+        Handling { quarantine: self, keys, is_suspect, _turn: turn.ok() }
+    }
+
+    /// [Enters](Self::enter) with one event, or sets it aside: then there is nothing to handle.
+    pub async fn admit(&self, key: &str, bytes: &[u8], progress: &dyn Progress) -> Option<Handling<'_>> {
+        if self.is_exceeded(key) {
+            self.set_aside(key, bytes, progress).await;
+            return None;
+        }
+        Some(self.enter(&[key.to_owned()]).await)
+    }
+
+    /// Keeps the bytes of an event that is not to be handled any more. Returns when they are on disk,
+    /// however long that takes.
+    pub async fn set_aside(&self, key: &str, bytes: &[u8], progress: &dyn Progress) {
+        let Some(notes) = self.known().notes.clone() else { return };
+        let mut tries = 0;
+        while let Err(error) = notes.set_aside(&bounded(key), bytes).await {
+            progress.degraded(&format!("a message that ended the program cannot be set aside: {error}"));
+            tokio::time::sleep(growing_pause(FIRST_PAUSE, tries)).await;
+            tries = tries.saturating_add(1);
+        }
+        tracing::error!(
+            channel = %self.channel, key, tries = TRIES,
+            "a message ended the program each time it was handled; it is set aside unread"
+        );
+        self.look().await;
+    }
+
+    /// The program ends as it should: what is under way was not at fault.
+    pub async fn close(&self) {
+        {
+            let mut known = self.known();
+            for (_, tries) in &mut known.tries {
+                tries.is_under_way = false;
+            }
+            known.tries.retain(|(_, tries)| tries.before > 0);
+            known.is_written = false;
+        }
+        self.write().await;
+    }
+
+    /// Counts what was set aside.
+    async fn look(&self) {
+        let Some(notes) = self.known().notes.clone() else { return };
+        look(&self.channel, notes.as_ref(), &self.trouble).await;
+    }
+
+    fn before(&self, key: &str) -> u32 {
+        let key = bounded(key);
+        let known = self.known();
+        known.tries.iter().find(|(noted, _)| *noted == key).map_or(0, |(_, tries)| tries.before)
+    }
+
+    async fn mark(&self, keys: &[String], is_under_way: bool) {
+        self.known().mark(keys, is_under_way);
+        self.write().await;
+    }
+
+    async fn write(&self) {
+        let _pen = self.pen.lock().await;
+        let (notes, text) = {
+            let mut known = self.known();
+            let Some(notes) = known.notes.clone().filter(|_| !known.is_written) else { return };
+            known.is_written = true;
+            (notes, known.text())
+        };
+        if let Err(error) = notes.jot(NOTE, &text).await {
+            tracing::warn!(channel = %self.channel, %error, "a try cannot be noted and does not count");
+            self.known().is_written = false;
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Handling<'_> {
+    /// It was handled without harm: its tries are forgotten. Those of a suspect are forgotten on disk,
+    /// too; others with the next write, because nothing brings them again but a kill.
+    pub async fn end(self) {
+        {
+            let mut known = self.quarantine.known();
+            known.tries.retain(|(key, _)| !self.keys.contains(key));
+            if self.is_suspect {
+                known.is_written = false;
+            }
+        }
+        if self.is_suspect {
+            self.quarantine.write().await;
+        }
+    }
+
+    /// It is handled later. The try of a suspect is taken back until then, so that the next one is not
+    /// blamed on it.
+    pub async fn pause(self) {
+        if self.is_suspect {
+            self.quarantine.mark(&self.keys, false).await;
+        }
+    }
+}
+
+impl Known {
+    fn mark(&mut self, keys: &[String], is_under_way: bool) {
+        for key in keys {
+            match self.tries.iter_mut().find(|(noted, _)| noted == key) {
+                Some((_, tries)) if tries.is_under_way == is_under_way => continue,
+                Some((_, tries)) => tries.is_under_way = is_under_way,
+                None => self.tries.push_back((key.clone(), Tries { before: 0, is_under_way })),
+            }
+            self.is_written = false;
+        }
+        let surplus = self.tries.len().saturating_sub(COUNTED);
+        self.tries.drain(..surplus);
+    }
+
+    fn text(&self) -> String {
+        let line = |(key, tries): &(String, Tries)| {
+            format!("{} {key}\n", tries.before.saturating_add(u32::from(tries.is_under_way)))
+        };
+        self.tries.iter().map(line).collect()
+    }
+}
+
+/// Reads a note; lines that make no sense are none.
+fn read(text: &str) -> VecDeque<(String, Tries)> {
+    let line = |line: &str| {
+        let (count, key) = line.split_once(' ')?;
+        let before = count.parse().ok().filter(|count| *count > 0)?;
+        Some((key.to_owned(), Tries { before, is_under_way: false }))
+    };
+    text.lines().filter_map(line).take(COUNTED).collect()
+}
+
+/// The key, or a digest of one that is too long for a line.
+fn bounded(key: &str) -> String {
+    if key.len() <= LONGEST_KEY && !key.contains(char::is_control) {
+        return key.to_owned();
+    }
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    format!("digest-{:016x}", hasher.finish())
+}
+
+/// Finds out whether something is set aside, and where.
+async fn look(channel: &ChannelName, notes: &dyn Notes, trouble: &watch::Sender<Option<String>>) {
+    let why = match notes.aside().await {
+        Ok(aside) if aside.count == 0 => None,
+        Ok(aside) => {
+            let which =
+                if aside.count == 1 { "1 message was".to_owned() } else { format!("{} messages were", aside.count) };
+            Some(format!(
+                "{which} set aside after ending the program {TRIES} times; look at what is in {} and remove it",
+                aside.place
+            ))
+        }
+        Err(error) => {
+            tracing::warn!(%channel, %error, "what was set aside cannot be counted");
+            return;
+        }
+    };
+    trouble.send_if_modified(|known| {
+        *known != why && {
+            *known = why;
+            true
+        }
+    });
+}
+
+/// Looks from time to time whether what was set aside is still there. Does not return.
+async fn watch_aside(channel: ChannelName, notes: Arc<dyn Notes>, trouble: Arc<watch::Sender<Option<String>>>) {
+    let mut changed = trouble.subscribe();
+    while changed.wait_for(Option::is_some).await.is_ok() {
+        tokio::time::sleep(LOOK_EVERY).await;
+        look(&channel, notes.as_ref(), &trouble).await;
+    }
+}
+
+/// The supervisor's [`Progress`], and what was set aside.
+struct Standing {
+    supervisor: Arc<dyn Progress>,
+    trouble: Arc<watch::Sender<Option<String>>>,
+}
+
+impl Progress for Standing {
+    fn alive(&self) {
+        let why = self.trouble.borrow().clone();
+        match why {
+            Some(why) => self.supervisor.impaired(&why),
+            None => self.supervisor.alive(),
+        }
+    }
+
+    fn degraded(&self, why: &str) {
+        self.supervisor.degraded(why);
+    }
+
+    fn impaired(&self, why: &str) {
+        self.supervisor.impaired(why);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use nanobot_testkit::NoteBook;
+
+    use super::*;
+
+    /// Signs of life, and the last reason why there was none.
+    #[derive(Debug, Default)]
+    struct Seen {
+        alive: AtomicUsize,
+        why: Mutex<String>,
+    }
+
+    impl Progress for Seen {
+        fn alive(&self) {
+            self.alive.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn degraded(&self, why: &str) {
+            why.clone_into(&mut self.why.lock().unwrap());
+        }
+
+        fn impaired(&self, why: &str) {
+            self.degraded(why);
+        }
+    }
+
+    /// A process that begins with these notes, without a channel around it.
+    async fn process(notes: &Arc<NoteBook>) -> Quarantine {
+        let quarantine = Quarantine::new("chat".into());
+        let text = notes.read(NOTE).await.unwrap();
+        {
+            let mut known = quarantine.known();
+            known.tries = read(&text.unwrap_or_default());
+            known.notes = Some(Arc::<NoteBook>::clone(notes));
+            known.is_written = true;
+        }
+        quarantine
+    }
+
+    fn noted(notes: &NoteBook) -> String {
+        notes.all().get(NOTE).cloned().unwrap_or_default()
+    }
+
+    fn keys(keys: &[&str]) -> Vec<String> {
+        keys.iter().map(|key| (*key).to_owned()).collect()
+    }
+
+    #[tokio::test]
+    async fn what_ends_process_after_process_is_set_aside_and_nothing_beside_it() {
+        let notes = Arc::new(NoteBook::default());
+        let progress = Seen::default();
+        // All of a batch is under way when the first process ends.
+        process(&notes).await.begin(&keys(&["bad", "good"])).await;
+        assert_eq!(noted(&notes), "1 bad\n1 good\n");
+        for count in 2..=TRIES {
+            let process = process(&notes).await;
+            assert!(process.is_suspect("bad") && !process.is_exceeded("bad"), "{count}");
+            let handling = process.admit("bad", b"{}", &progress).await;
+            assert_eq!(noted(&notes), format!("{count} bad\n1 good\n"));
+            drop(handling);
+        }
+        let process = process(&notes).await;
+        assert!(process.admit("bad", b"{}", &progress).await.is_none());
+        assert_eq!(notes.all_aside().into_iter().collect::<Vec<_>>(), [("bad".to_owned(), b"{}".to_vec())]);
+        process.admit("good", b"{}", &progress).await.expect("it is handled").end().await;
+        assert_eq!(noted(&notes), format!("{TRIES} bad\n"));
+    }
+
+    #[tokio::test]
+    async fn a_suspect_is_handled_alone() {
+        let notes = Arc::new(NoteBook::default());
+        process(&notes).await.begin(&keys(&["old"])).await;
+        let process = process(&notes).await;
+        let fresh = process.enter(&keys(&["new"])).await;
+        let suspected = keys(&["old"]);
+        let mut waiting = Box::pin(process.enter(&suspected));
+        assert!(futures_poll(&mut waiting).is_none(), "something else is under way");
+        fresh.end().await;
+        let suspect = waiting.await;
+        let others = keys(&["newer"]);
+        let mut later = Box::pin(process.enter(&others));
+        assert!(futures_poll(&mut later).is_none(), "a suspect is under way");
+        suspect.pause().await;
+        assert_eq!(noted(&notes), "1 old\n", "nothing was noted meanwhile");
+        later.await.end().await;
+    }
+
+    /// The outcome of a future that need not wait.
+    fn futures_poll<F: Future>(future: &mut std::pin::Pin<Box<F>>) -> Option<F::Output> {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        match future.as_mut().poll(&mut context) {
+            std::task::Poll::Ready(output) => Some(output),
+            std::task::Poll::Pending => None,
+        }
+    }
+
+    #[tokio::test]
+    async fn an_ordinary_event_costs_one_write_and_an_orderly_end_blames_none() {
+        let notes = Arc::new(NoteBook::default());
+        let quarantine = process(&notes).await;
+        quarantine.begin(&keys(&["1", "2", "3"])).await;
+        let written = noted(&notes);
+        for key in ["1", "2", "3"] {
+            let handling = quarantine.enter(&keys(&[key])).await;
+            assert_eq!(noted(&notes), written);
+            handling.end().await;
+            assert_eq!(noted(&notes), written, "the next write forgets it");
+        }
+        let under_way = quarantine.enter(&keys(&["4"])).await;
+        assert_eq!(noted(&notes), "1 4\n");
+        // The same process takes it again after its run ended with an error.
+        drop(under_way);
+        let under_way = quarantine.enter(&keys(&["4"])).await;
+        assert_eq!(noted(&notes), "1 4\n");
+        drop(under_way);
+        quarantine.close().await;
+        assert_eq!(noted(&notes), "");
+    }
+
+    #[tokio::test]
+    async fn what_is_noted_is_bounded() {
+        let notes = Arc::new(NoteBook::default());
+        let quarantine = process(&notes).await;
+        let long = |number: usize| format!("{number}/{}", "x".repeat(1000));
+        for number in 0..COUNTED + 5 {
+            quarantine.begin(&[long(number)]).await;
+        }
+        quarantine.begin(&keys(&["two\nlines"])).await;
+        let text = noted(&notes);
+        assert_eq!(text.lines().count(), COUNTED);
+        assert!(text.len() < nanobot_channel::LONGEST_NOTE && read(&text).len() == COUNTED);
+        assert!(!process(&notes).await.is_suspect(&long(0)) && process(&notes).await.is_suspect("two\nlines"));
+        for text in ["x", "1", "0 a", "-1 a", "99999999999 a", "\0"] {
+            assert_eq!(read(text), VecDeque::new(), "{text:?}");
+        }
+        assert_eq!(read(&format!("{} a", u32::MAX)).len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn signs_of_life_say_what_is_set_aside_until_it_is_removed() {
+        let (notes, seen) = (Arc::new(NoteBook::default()), Arc::new(Seen::default()));
+        let quarantine = process(&notes).await;
+        let standing = Standing { supervisor: Arc::<Seen>::clone(&seen), trouble: Arc::clone(&quarantine.trouble) };
+        standing.alive();
+        assert_eq!(seen.alive.load(Ordering::Relaxed), 1);
+        quarantine.set_aside("bad", b"{}", &standing).await;
+        standing.alive();
+        let why = "1 message was set aside after ending the program 4 times; look at what is in memory and remove it";
+        assert_eq!((seen.alive.load(Ordering::Relaxed), seen.why.lock().unwrap().as_str()), (1, why));
+        let looking = watch_aside("chat".into(), Arc::<NoteBook>::clone(&notes), Arc::clone(&quarantine.trouble));
+        notes.remove_aside("bad");
+        let mut trouble = quarantine.trouble.subscribe();
+        tokio::select! {
+            () = looking => {}
+            well = trouble.wait_for(Option::is_none) => assert!(well.is_ok()),
+        }
+        standing.alive();
+        assert_eq!(seen.alive.load(Ordering::Relaxed), 2);
+    }
+}
