@@ -247,3 +247,32 @@ impl Answer<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn a_pause_is_one_that_clocks_can_add() {
+        let api = Api::new(&TelegramConfig::default(), None).unwrap();
+        let table = [
+            ("3", Some(Duration::from_secs(3))),
+            ("18446744073709551615", Some(CLOCK_LIMIT)),
+            ("18446744073709551616", None),
+            ("-1", None),
+            ("1e308", None),
+            // The usual pause.
+            ("null", Some(Duration::from_secs(5))),
+        ];
+        for (value, expected) in table {
+            let text = format!(r#"{{"ok": false, "error_code": 429, "parameters": {{"retry_after": {value}}}}}"#);
+            // What is no number of seconds is no answer of Telegram's.
+            let refusal = json::from_str::<Answer<'_>>(&text).ok().map(|answer| answer.refusal(&api, 429));
+            let pause = refusal.as_ref().and_then(CallError::retry_after);
+            assert_eq!(pause, expected, "{value}");
+            assert!(Instant::now().checked_add(pause.unwrap_or_default()).is_some(), "{value}");
+        }
+    }
+}

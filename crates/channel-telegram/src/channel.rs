@@ -10,7 +10,7 @@ use nanobot_channel::{
     Measure, MessageId, OutboundKind, OutboundMessage, OutboundPart, Probe, Sent, StreamId, TextStyle, TurnEnds,
     Typing, async_trait,
 };
-use nanobot_channel_kit::{Background, DraftBoard};
+use nanobot_channel_kit::{Background, DraftBoard, Quarantine};
 use serde::de::IgnoredAny;
 use teloxide::payloads::{SendChatAction, SetMessageReaction, SetMessageReactionSetters as _};
 use teloxide::types::{ChatAction, MessageId as TelegramMessage, ReactionType};
@@ -44,6 +44,7 @@ pub struct TelegramChannel {
     pub(crate) drafts: DraftBoard<TelegramMessage>,
     pub(crate) attempts: Attempts,
     pub(crate) moves: Moves,
+    pub(crate) quarantine: Quarantine,
     /// How many messages cannot be stored now.
     pub(crate) refused: AtomicUsize,
     told: Mutex<BTreeSet<i64>>,
@@ -59,6 +60,7 @@ impl TelegramChannel {
     pub fn new(name: ChannelName, config: TelegramConfig, shared_proxy: Option<&str>) -> Result<Self, ChannelError> {
         let api = Arc::new(Api::new(&config, shared_proxy)?);
         Ok(Self {
+            quarantine: Quarantine::new(name.clone()),
             name,
             config,
             api,
@@ -107,7 +109,12 @@ impl Channel for TelegramChannel {
     async fn run(&self, context: ChannelContext) -> Result<(), ChannelError> {
         self.moves.open(&context.notes).await;
         self.recover_drafts(&context).await;
-        self.background.during(&context, self.receive(&context)).await
+        let context = self.quarantine.open(&context).await;
+        let outcome = self.background.during(&context, self.receive(&context)).await;
+        if context.cancel.is_cancelled() {
+            self.quarantine.close().await;
+        }
+        outcome
     }
 
     async fn send(&self, part: &OutboundPart) -> Result<Sent, ChannelError> {

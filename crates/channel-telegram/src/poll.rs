@@ -20,7 +20,7 @@ use crate::album::jobs;
 use crate::channel::TelegramChannel;
 use crate::error::CallError;
 use crate::lanes::Lanes;
-use crate::receive::{ALBUM_TIME, Received};
+use crate::receive::{ALBUM_TIME, RawUpdate, Received};
 use crate::window::Window;
 
 /// How many polls may fail in a row before the channel counts as down.
@@ -63,15 +63,17 @@ impl TelegramChannel {
             let poll = self.poll(context, if is_idle { seconds } else { 0 });
             let Some(updates) = lanes.during(poll, &mut window).await else { return Ok(()) };
             seconds = self.config.poll_timeout;
-            let mut updates = window.news(updates?);
-            if is_idle && updates.is_empty() {
+            let mut news = window.news(updates?);
+            if is_idle && news.is_empty() {
                 quiet += 1;
                 if quiet < QUIET_POLLS {
                     continue;
                 }
-                updates = self.look_again(context).await?;
+                news = self.look_again(context).await?;
             }
             quiet = 0;
+            let opened = lanes.during(self.open_updates(news, context), &mut window).await;
+            let Some(mut updates) = opened else { return Ok(()) };
             if ends_with_album(&updates) {
                 // The rest of the album may be on its way. Nothing of it is confirmed, so all comes again.
                 let rest = async {
@@ -79,7 +81,12 @@ impl TelegramChannel {
                     self.poll(context, 0).await
                 };
                 let Some(updates_again) = lanes.during(rest, &mut window).await else { return Ok(()) };
-                updates = window.news(updates_again?);
+                let mut news = window.news(updates_again?);
+                news.retain(|update| updates.iter().all(|known| known.id != update.id));
+                let opened = lanes.during(self.open_updates(news, context), &mut window).await;
+                let Some(rest) = opened else { return Ok(()) };
+                updates.extend(rest);
+                updates.sort_by_key(|update| update.id);
             }
             for job in jobs(updates) {
                 window.add(&job);
@@ -97,7 +104,7 @@ impl TelegramChannel {
     }
 
     /// Asks whether it is as quiet as it seems. What waits is fetched over a new connection.
-    async fn look_again(&self, context: &ChannelContext) -> Result<Vec<Received>, ChannelError> {
+    async fn look_again(&self, context: &ChannelContext) -> Result<Vec<RawUpdate>, ChannelError> {
         let waiting = match self.waiting().await {
             Ok(waiting) => waiting.pending_update_count,
             Err(error) if error.is_permanent() => return Err(error),
@@ -119,7 +126,7 @@ impl TelegramChannel {
 
     /// Polls until there is an answer; after a failure it ends at once, so that it is soon known that
     /// all is well again.
-    async fn poll(&self, context: &ChannelContext, seconds: u32) -> Result<Vec<Received>, ChannelError> {
+    async fn poll(&self, context: &ChannelContext, seconds: u32) -> Result<Vec<RawUpdate>, ChannelError> {
         let mut failures = 0;
         loop {
             let seconds = if failures == 0 { seconds } else { 0 };
@@ -129,11 +136,11 @@ impl TelegramChannel {
                 Ok(updates) => {
                     self.show_life(context);
                     let updates = updates.iter().filter_map(|update| {
-                        let received = Received::read(update.get());
-                        if received.is_none() {
+                        let update = RawUpdate::find(update.get());
+                        if update.is_none() {
                             tracing::warn!(channel = %self.name, "an update without a usable id was passed over");
                         }
-                        received
+                        update
                     });
                     return Ok(updates.collect());
                 }

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use nanobot_channel::{Admission, Button, ChannelContext, ChatId, MessageId};
+use nanobot_channel_kit::Handling;
 use serde::de::IgnoredAny;
 use teloxide::payloads::{AnswerCallbackQuery, EditMessageReplyMarkup};
 use teloxide::types::{CallbackQuery, InlineKeyboardButton, InlineKeyboardButtonKind, InlineKeyboardMarkup, Message};
@@ -14,7 +15,7 @@ use teloxide::types::{CallbackQuery, InlineKeyboardButton, InlineKeyboardButtonK
 use crate::author::Author;
 use crate::channel::TelegramChannel;
 use crate::inbound::kind_of;
-use crate::receive::Next;
+use crate::receive::{Next, end};
 
 /// The most bytes that a button carries.
 const LARGEST_DATA: usize = 64;
@@ -44,7 +45,12 @@ pub(crate) fn keyboard(rows: &[Vec<Button>]) -> Option<InlineKeyboardMarkup> {
 
 impl TelegramChannel {
     /// Somebody pressed a button: its label is what they say.
-    pub(crate) async fn take_press(&self, query: &CallbackQuery, context: &ChannelContext) -> Next {
+    pub(crate) async fn take_press(
+        &self,
+        query: &CallbackQuery,
+        handling: &mut Option<Handling<'_>>,
+        context: &ChannelContext,
+    ) -> Next {
         let message = query.message.as_ref().and_then(|message| message.regular_message());
         let (Some(message), Some(author)) = (message, Author::person(&query.from)) else { return Next::Confirm };
         let Some(label) = query.data.as_deref().and_then(|data| label_of(message, data)) else { return Next::Confirm };
@@ -55,6 +61,7 @@ impl TelegramChannel {
         }
         let id = MessageId::from(format!("press-{}", query.id));
         let inbound = self.message_at(message, &author, id, label);
+        end(handling).await;
         match self.hand_over(&inbound, &arrival, context).await {
             Admission::ShuttingDown | Admission::TryLater => Next::Stop,
             Admission::Accepted | Admission::Duplicate => {

@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use nanobot_channel::{
     AccessDecision, Admission, Arrival, ChannelContext, ChannelError, ChatId, ChatKind, DeliveryContext,
-    InboundMessage, SenderId, json,
+    InboundMessage, SenderId,
 };
-use nanobot_channel_kit::growing_pause;
+use nanobot_channel_kit::{Handling, growing_pause};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use teloxide::payloads::{GetMe, SendMessage, SetMyCommands};
-use teloxide::types::{AllowedUpdate, BotCommand, MediaGroupId, Message, Update, UpdateKind};
+use teloxide::types::{AllowedUpdate, BotCommand, MediaGroupId, Message, UpdateKind};
 
 use crate::address::BotIdentity;
 use crate::album::Job;
@@ -60,11 +60,40 @@ pub(crate) enum Next {
     Stop,
 }
 
+/// An update of which nothing but its id was read.
+#[derive(Debug)]
+pub(crate) struct RawUpdate {
+    pub(crate) id: u32,
+    text: Box<str>,
+}
+
+impl RawUpdate {
+    /// Finds the id of an update; `None` when it has none. Builds no value of the rest and does not
+    /// recurse into it, whatever it is.
+    pub(crate) fn find(text: impl Into<Box<str>>) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Numbered {
+            update_id: u32,
+        }
+        let text = text.into();
+        let content = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        let Numbered { update_id } = serde_json::from_str(content).ok()?;
+        Some(Self { id: update_id, text })
+    }
+
+    /// The name of its tries.
+    fn key(&self) -> String {
+        self.id.to_string()
+    }
+}
+
 /// An update as far as it could be read.
 #[derive(Debug)]
 pub(crate) struct Received {
     pub(crate) id: u32,
     kind: UpdateKind,
+    /// Nothing of it was read, and nothing is to be done.
+    is_set_aside: bool,
 }
 
 /// What the bot calls itself.
@@ -82,17 +111,14 @@ impl Me {
 }
 
 impl Received {
-    /// Reads an update as far as it can be read, at least its id; `None` when it has none.
-    pub(crate) fn read(raw: &str) -> Option<Self> {
-        #[derive(Deserialize)]
-        struct Numbered {
-            update_id: u32,
-        }
-        if let Some(Update { id, kind }) = salvage::read(raw) {
-            return Some(Self { id: id.0, kind });
-        }
-        let Numbered { update_id } = json::from_str(raw).ok()?;
-        Some(Self { id: update_id, kind: UpdateKind::Error(().into()) })
+    /// Reads an update as far as it can be read.
+    pub(crate) fn read(raw: &RawUpdate) -> Self {
+        let kind = salvage::read(&raw.text).map_or_else(|| UpdateKind::Error(().into()), |update| update.kind);
+        Self { id: raw.id, kind, is_set_aside: false }
+    }
+
+    fn set_aside(raw: &RawUpdate) -> Self {
+        Self { id: raw.id, kind: UpdateKind::Error(().into()), is_set_aside: true }
     }
 
     /// The message it brings.
@@ -163,28 +189,60 @@ impl TelegramChannel {
         kinds
     }
 
+    /// Reads updates that came together, after their tries were noted. Those that earlier processes
+    /// ended with are read one at a time, and set aside after too many tries.
+    pub(crate) async fn open_updates(&self, updates: Vec<RawUpdate>, context: &ChannelContext) -> Vec<Received> {
+        let fresh = updates.iter().map(RawUpdate::key).filter(|key| !self.quarantine.is_suspect(key));
+        self.quarantine.begin(&fresh.collect::<Vec<_>>()).await;
+        let mut read = Vec::with_capacity(updates.len());
+        for update in updates {
+            let key = update.key();
+            if !self.quarantine.is_suspect(&key) {
+                read.push(Received::read(&update));
+                continue;
+            }
+            read.push(match self.quarantine.admit(&key, update.text.as_bytes(), context.progress.as_ref()).await {
+                Some(handling) => {
+                    let received = Received::read(&update);
+                    handling.pause().await;
+                    received
+                }
+                None => Received::set_aside(&update),
+            });
+        }
+        read
+    }
+
     /// Deals with an update, or with the messages of an album.
     pub(crate) async fn take(&self, bot: &BotIdentity, job: &Job, context: &ChannelContext) -> Next {
-        match &job.first.kind {
+        if job.first.is_set_aside {
+            return Next::Confirm;
+        }
+        let keys: Vec<String> = job.updates().map(|update| update.id.to_string()).collect();
+        let mut handling = Some(self.quarantine.enter(&keys).await);
+        let next = match &job.first.kind {
             UpdateKind::Message(message) | UpdateKind::ChannelPost(message) => {
                 if let Some((old, new)) = moved(message) {
+                    end(&mut handling).await;
                     self.take_move(old, new, context).await;
                     return Next::Confirm;
                 }
                 let messages: Vec<Message> = job.updates().filter_map(Received::message).cloned().collect();
-                self.take_message(bot, &messages, context).await
+                self.take_message(bot, &messages, &mut handling, context).await
             }
             UpdateKind::EditedMessage(message) => {
                 self.take_edit(bot, message, context).await;
                 Next::Confirm
             }
-            UpdateKind::CallbackQuery(query) => self.take_press(query, context).await,
+            UpdateKind::CallbackQuery(query) => self.take_press(query, &mut handling, context).await,
             UpdateKind::Error(_) => {
                 tracing::warn!(channel = %self.name, update = job.first.id, "an update could not be read and was skipped");
                 Next::Confirm
             }
             _ => Next::Confirm,
-        }
+        };
+        end(&mut handling).await;
+        next
     }
 
     /// A sign of life, unless messages cannot be stored: that is not over because more of them come.
@@ -204,12 +262,20 @@ impl TelegramChannel {
         }
     }
 
-    async fn take_message(&self, bot: &BotIdentity, messages: &[Message], context: &ChannelContext) -> Next {
+    async fn take_message(
+        &self,
+        bot: &BotIdentity,
+        messages: &[Message],
+        handling: &mut Option<Handling<'_>>,
+        context: &ChannelContext,
+    ) -> Next {
         let Some(candidate) = self.candidate(bot, messages) else { return Next::Confirm };
         if !self.may_talk(&candidate.sender, &candidate.chat, &candidate.arrival, context).await {
             return Next::Confirm;
         }
         let message = self.compose(bot, &candidate, context).await;
+        // It was read, so whatever happens next is not its fault.
+        end(handling).await;
         match self.hand_over(&message, &candidate.arrival, context).await {
             Admission::ShuttingDown | Admission::TryLater => Next::Stop,
             Admission::Accepted => {
@@ -284,5 +350,12 @@ impl TelegramChannel {
         if let Err(error) = send_message(&self.api, SendMessage::new(place.recipient(), text), &place).await {
             tracing::warn!(channel = %self.name, %error, "a notice could not be sent");
         }
+    }
+}
+
+/// Ends the try of what was read, if that was not done.
+pub(crate) async fn end(handling: &mut Option<Handling<'_>>) {
+    if let Some(handling) = handling.take() {
+        handling.end().await;
     }
 }

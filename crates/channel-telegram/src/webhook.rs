@@ -30,7 +30,7 @@ use crate::album::{Job, jobs};
 use crate::channel::TelegramChannel;
 use crate::error::CallError;
 use crate::lanes::{Lanes, Settle};
-use crate::receive::{ALBUM_TIME, Received};
+use crate::receive::{ALBUM_TIME, RawUpdate};
 
 /// The header in which Telegram shows that it is Telegram.
 const SECRET_HEADER: &str = "x-telegram-bot-api-secret-token";
@@ -53,12 +53,12 @@ const REMEMBERED: usize = 1024;
 /// A post that waits for its answer.
 #[derive(Debug)]
 struct Post {
-    update: Received,
+    update: RawUpdate,
     answer: oneshot::Sender<()>,
 }
 
 /// Those that came together, by the ids of their updates; a post may come twice.
-type Batch = BTreeMap<u32, (Received, Vec<oneshot::Sender<()>>)>;
+type Batch = BTreeMap<u32, (RawUpdate, Vec<oneshot::Sender<()>>)>;
 
 /// Posts that wait for their answers, and what need not be done again.
 #[derive(Debug, Default)]
@@ -69,7 +69,7 @@ struct Desk {
 
 impl Desk {
     /// Takes posts in; returns the updates that did not come before.
-    fn take(&mut self, batch: Batch) -> Vec<Received> {
+    fn take(&mut self, batch: Batch) -> Vec<RawUpdate> {
         let mut news = Vec::new();
         for (id, (update, answers)) in batch {
             if self.handled.contains(&id) {
@@ -152,9 +152,19 @@ impl TelegramChannel {
                 }
                 return Err(ChannelError::Unavailable("the webhook's listener has ended".to_owned()));
             };
-            let Some(batch) = lanes.during(gather(first, &mut posts), &mut desk).await else { return Ok(()) };
             self.show_life(context);
-            for job in jobs(desk.take(batch)) {
+            let news = desk.take(waiting(first, &mut posts));
+            let opened = lanes.during(self.open_updates(news, context), &mut desk).await;
+            let Some(mut updates) = opened else { return Ok(()) };
+            if updates.iter().any(|update| update.album().is_some()) {
+                let Some(batch) = lanes.during(rest(&mut posts), &mut desk).await else { return Ok(()) };
+                let news = desk.take(batch);
+                let opened = lanes.during(self.open_updates(news, context), &mut desk).await;
+                let Some(more) = opened else { return Ok(()) };
+                updates.extend(more);
+                updates.sort_by_key(|update| update.id);
+            }
+            for job in jobs(updates) {
                 if lanes.waiting() < QUEUE { lanes.add(job) } else { desk.refuse(&job) }
             }
         }
@@ -217,28 +227,32 @@ fn confirm(answer: oneshot::Sender<()>) {
     }
 }
 
-/// What has come by now, and the rest of an album.
-async fn gather(first: Post, posts: &mut mpsc::Receiver<Post>) -> Batch {
+/// Puts a post with those that came together with it.
+fn add(batch: &mut Batch, post: Post) {
+    batch.entry(post.update.id).or_insert_with(|| (post.update, Vec::new())).1.push(post.answer);
+}
+
+/// What has come by now.
+fn waiting(first: Post, posts: &mut mpsc::Receiver<Post>) -> Batch {
     let mut batch = Batch::new();
-    let mut add = |post: Post| {
-        let is_of_an_album = post.update.album().is_some();
-        batch.entry(post.update.id).or_insert_with(|| (post.update, Vec::new())).1.push(post.answer);
-        is_of_an_album
-    };
-    let mut waits = add(first);
+    add(&mut batch, first);
     while let Ok(post) = posts.try_recv() {
-        waits |= add(post);
+        add(&mut batch, post);
     }
-    if waits {
-        tokio::time::sleep(ALBUM_TIME).await;
-        let rest = async {
-            while let Ok(Some(post)) = tokio::time::timeout(SETTLED, posts.recv()).await {
-                add(post);
-            }
-        };
-        if tokio::time::timeout(LONGEST_ALBUM, rest).await.is_err() {
-            tracing::debug!("what came after an album has not settled");
+    batch
+}
+
+/// The rest of an album, and what comes meanwhile.
+async fn rest(posts: &mut mpsc::Receiver<Post>) -> Batch {
+    let mut batch = Batch::new();
+    tokio::time::sleep(ALBUM_TIME).await;
+    let settling = async {
+        while let Ok(Some(post)) = tokio::time::timeout(SETTLED, posts.recv()).await {
+            add(&mut batch, post);
         }
+    };
+    if tokio::time::timeout(LONGEST_ALBUM, settling).await.is_err() {
+        tracing::debug!("what came after an album has not settled");
     }
     batch
 }
@@ -259,7 +273,7 @@ async fn take_in(State(door): State<Arc<Door>>, request: Request) -> StatusCode 
         Ok(body) => body,
         Err(status) => return status,
     };
-    let Some(update) = std::str::from_utf8(&body).ok().and_then(Received::read) else {
+    let Some(update) = std::str::from_utf8(&body).ok().and_then(RawUpdate::find) else {
         return StatusCode::BAD_REQUEST;
     };
     let (answer, answered) = oneshot::channel();

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::album::Job;
 use crate::lanes::Settle;
-use crate::receive::Received;
+use crate::receive::RawUpdate;
 
 /// The updates from the first on that is not confirmed.
 #[derive(Debug)]
@@ -41,8 +41,8 @@ impl<'a> Window<'a> {
     }
 
     /// Those that did not come before.
-    pub(crate) fn news(&self, updates: Vec<Received>) -> Vec<Received> {
-        let is_new = |update: &Received| update.id >= self.floor && !self.updates.contains_key(&update.id);
+    pub(crate) fn news(&self, updates: Vec<RawUpdate>) -> Vec<RawUpdate> {
+        let is_new = |update: &RawUpdate| update.id >= self.floor && !self.updates.contains_key(&update.id);
         updates.into_iter().filter(is_new).collect()
     }
 
@@ -87,9 +87,10 @@ mod tests {
 
     use super::*;
     use crate::album::jobs;
+    use crate::receive::Received;
 
     /// Updates by id, chat and album.
-    fn received(updates: &[(u32, i64, Option<&str>)]) -> Vec<Received> {
+    fn received(updates: &[(u32, i64, Option<&str>)]) -> Vec<RawUpdate> {
         let read = |(id, chat, album): &(u32, i64, Option<&str>)| {
             let mut message = json!({
                 "message_id": id, "date": 1, "text": "x", "from": {"id": chat, "is_bot": false, "first_name": "Ann"},
@@ -101,7 +102,7 @@ mod tests {
                 let more = json!({"photo": [size], "media_group_id": album});
                 message.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
             }
-            Received::read(&json!({"update_id": id, "message": message}).to_string()).unwrap()
+            RawUpdate::find(json!({"update_id": id, "message": message}).to_string()).unwrap()
         };
         updates.iter().map(read).collect()
     }
@@ -119,7 +120,8 @@ mod tests {
         for steps in table {
             let offset = AtomicI32::new(3);
             let mut window = Window::new(&offset);
-            jobs(window.news(received(&updates))).iter().for_each(|job| window.add(job));
+            let news = window.news(received(&updates)).iter().map(Received::read).collect();
+            jobs(news).iter().for_each(|job| window.add(job));
             for (done, expected) in steps {
                 window.settle(done);
                 assert_eq!(offset.load(Ordering::Relaxed), *expected, "{done:?} of {steps:?}");
