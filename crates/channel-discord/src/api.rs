@@ -30,7 +30,7 @@ const USUAL_WAIT: Duration = Duration::from_secs(5);
 const USER_AGENT: &str =
     concat!("DiscordBot (", env!("CARGO_PKG_REPOSITORY"), ", ", env!("CARGO_PKG_VERSION"), ") nanobot");
 /// The longest wait that is believed: clocks cannot add just any number.
-const CLOCK_LIMIT: Duration = Duration::from_hours(24 * 365);
+pub(crate) const CLOCK_LIMIT: Duration = Duration::from_hours(24 * 365);
 /// Where Discord keeps files.
 const FILE_HOSTS: [&str; 2] = ["cdn.discordapp.com", "media.discordapp.net"];
 /// How much of an error's details is repeated, in characters.
@@ -211,7 +211,34 @@ impl Refusal {
     }
 }
 
-/// A wait in seconds. One longer than a clock can add counts as the longest.
+/// A wait in seconds; `None` for what is no number of seconds. Longer ones count as [`CLOCK_LIMIT`].
 fn seconds(number: Option<f64>) -> Option<Duration> {
     number.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).map(|wait| wait.min(CLOCK_LIMIT))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn a_pause_is_one_that_clocks_can_add() {
+        let table = [
+            (Some(1.5), Some(Duration::from_millis(1500))),
+            (Some(0.0), Some(Duration::ZERO)),
+            (Some(u64::MAX as f64), None),
+            (Some(1e18), Some(CLOCK_LIMIT)),
+            (Some(1e308), None),
+            (Some(-1.0), None),
+            (Some(f64::NAN), None),
+            (Some(f64::INFINITY), None),
+            (None, None),
+        ];
+        for (told, expected) in table {
+            let pause = seconds(told);
+            assert_eq!(pause, expected, "{told:?}");
+            assert!(Instant::now().checked_add(pause.unwrap_or_default()).is_some(), "{told:?}");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use nanobot_channel::{
     Measure, OutboundKind, OutboundMessage, OutboundPart, Probe, Sent, StreamId, TextStyle, TurnEnds, Typing,
     async_trait,
 };
-use nanobot_channel_kit::{Background, DraftBoard};
+use nanobot_channel_kit::{Background, DraftBoard, Quarantine};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serenity::model::id::MessageId as DiscordMessage;
@@ -44,6 +44,7 @@ pub struct DiscordChannel {
     pub(crate) seen: Arc<Seen>,
     pub(crate) drafts: Arc<DraftBoard<DiscordMessage>>,
     pub(crate) reactions: Arc<Reactions>,
+    pub(crate) quarantine: Arc<Quarantine>,
     cursor: Arc<Mutex<Cursor>>,
     background: Arc<Background>,
 }
@@ -57,6 +58,7 @@ impl DiscordChannel {
     pub fn new(name: ChannelName, config: DiscordConfig, shared_proxy: Option<&str>) -> Result<Self, ChannelError> {
         let api = Arc::new(Api::new(&config, shared_proxy)?);
         Ok(Self {
+            quarantine: Arc::new(Quarantine::new(name.clone())),
             name,
             config: Arc::new(config),
             api,
@@ -88,7 +90,11 @@ impl Channel for DiscordChannel {
 
     async fn run(&self, context: ChannelContext) -> Result<(), ChannelError> {
         self.take_away_drafts(&context).await;
+        let context = self.quarantine.open(&context).await;
         let outcome = self.background.during(&context, self.receive(&context)).await;
+        if context.cancel.is_cancelled() {
+            self.quarantine.close().await;
+        }
         self.seen.write(context.notes.as_ref()).await;
         outcome
     }

@@ -6,8 +6,9 @@ use nanobot_channel::json as bounded;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use serenity::model::Timestamp;
 use serenity::model::channel::Message;
-use serenity::model::id::{ApplicationId, UserId};
+use serenity::model::id::{ApplicationId, ChannelId, GuildId, MessageId, UserId};
 
 use crate::DiscordConfig;
 use crate::Secret;
@@ -48,8 +49,53 @@ impl<'a> Frame<'a> {
     }
 
     /// The content as a message.
-    pub(crate) fn message(&self) -> Result<Message, serde_json::Error> {
-        read_message(self.d.map_or("null", RawValue::get))
+    pub(crate) fn message(&self) -> Result<RawMessage, serde_json::Error> {
+        RawMessage::find(self.d.map_or("null", RawValue::get), None)
+    }
+}
+
+/// A message of which only its place was read, of the gateway or of the API.
+#[derive(Clone, Debug)]
+pub(crate) struct RawMessage {
+    pub(crate) id: MessageId,
+    /// Not known of one that cannot be read.
+    pub(crate) channel: Option<ChannelId>,
+    /// Seconds since 1970 at which it was written.
+    pub(crate) written: Option<u64>,
+    /// The server of a fetched message, which does not say it itself.
+    guild: Option<GuildId>,
+    pub(crate) text: Box<str>,
+}
+
+impl RawMessage {
+    /// Finds a message's id and place. Builds no value of the rest and does not recurse into it.
+    pub(crate) fn find(text: &str, guild: Option<GuildId>) -> Result<Self, serde_json::Error> {
+        #[derive(Deserialize)]
+        struct Placed<'a> {
+            id: MessageId,
+            channel_id: Option<ChannelId>,
+            #[serde(borrow)]
+            timestamp: Option<Cow<'a, str>>,
+        }
+        #[derive(Deserialize)]
+        struct Named {
+            id: MessageId,
+        }
+        let text: Box<str> = text.into();
+        if let Ok(Placed { id, channel_id, timestamp }) = serde_json::from_str(&text) {
+            let timestamp = timestamp.and_then(|time| Timestamp::parse(&time).ok());
+            let written = timestamp.and_then(|time| u64::try_from(time.unix_timestamp()).ok());
+            return Ok(Self { id, channel: channel_id, written, guild, text });
+        }
+        let Named { id } = serde_json::from_str(&text)?;
+        Ok(Self { id, channel: None, written: None, guild, text })
+    }
+
+    /// Reads the message.
+    pub(crate) fn read(&self) -> Result<Message, serde_json::Error> {
+        let mut message = read_message(&self.text)?;
+        message.guild_id = message.guild_id.or(self.guild);
+        Ok(message)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::frame::{Frame, Hello, Ready, read_message};
 pub fn frame(text: &str) -> bool {
     let Ok(frame) = Frame::read(text) else { return false };
     let read = [
-        frame.message().is_ok(),
+        frame.message().is_ok_and(|message| message.read().is_ok()),
         frame.content::<Interaction>().is_ok(),
         frame.content::<Hello>().is_ok(),
         frame.content::<Ready>().is_ok(),

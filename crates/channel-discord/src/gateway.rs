@@ -7,14 +7,13 @@ use nanobot_channel::{ChannelContext, ChannelError};
 use nanobot_channel_kit::wrong;
 use serde::Deserialize;
 use serenity::model::application::Interaction;
-use serenity::model::channel::Message;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::api::Body;
+use crate::api::{Body, CLOCK_LIMIT};
 use crate::channel::DiscordChannel;
 use crate::error::CallError;
-use crate::frame::{self, Frame, Hello, Ready, op};
+use crate::frame::{self, Frame, Hello, RawMessage, Ready, op};
 use crate::route::Route;
 use crate::socket::{Incoming, Socket};
 
@@ -39,7 +38,8 @@ pub(crate) enum End {
 pub(crate) enum Work {
     /// A session began that knows nothing of what was said before.
     Beginning,
-    Message(Box<Message>),
+    /// It is read when its turn comes, after its try was noted.
+    Message(RawMessage),
     Interaction(Box<Interaction>),
 }
 
@@ -192,9 +192,8 @@ impl<'a> Connection<'a> {
                 self.channel.with_cursor(|cursor| cursor.deal_with(epoch, number));
                 return Some(Job { epoch, number, work: Some(Work::Beginning) });
             }
-            "MESSAGE_CREATE" => {
-                frame.message().map_err(unreadable).ok().map(|message| Work::Message(Box::new(message)))
-            }
+            "MESSAGE_CREATE" => frame.message().map_err(unreadable).ok().map(Work::Message),
+            // Nothing brings one a second time, so it cannot end one process after the other.
             "INTERACTION_CREATE" => {
                 let interaction = frame.content::<Interaction>().map_err(unreadable).ok();
                 interaction
@@ -257,7 +256,8 @@ async fn gateway_address(channel: &DiscordChannel) -> Result<String, End> {
     })?;
     if let Some(limit) = gateway.session_start_limit.filter(|limit| limit.remaining == 0) {
         tracing::warn!(channel = %channel.name, reset_after = limit.reset_after, "the sessions of the day are used up");
-        return Err(End::Down(ChannelError::RateLimited { retry_after: Duration::from_millis(limit.reset_after) }));
+        let retry_after = Duration::from_millis(limit.reset_after).min(CLOCK_LIMIT);
+        return Err(End::Down(ChannelError::RateLimited { retry_after }));
     }
     if let Some(shards) = gateway.shards.filter(|shards| *shards > 1) {
         tracing::warn!(

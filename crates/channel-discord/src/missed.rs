@@ -14,17 +14,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use nanobot_channel::{ChannelContext, json};
-use serde::Deserialize;
+use nanobot_channel::ChannelContext;
 use serde_json::value::RawValue;
-use serenity::model::channel::Message;
-use serenity::model::id::{ChannelId, MessageId};
+use serenity::model::id::ChannelId;
 use tokio::time::Instant;
 
 use crate::api::Body;
 use crate::channel::DiscordChannel;
 use crate::error::CallError;
-use crate::frame::read_message;
+use crate::frame::RawMessage;
 use crate::receive::Next;
 use crate::route::Route;
 use crate::seen::Behind;
@@ -40,18 +38,11 @@ const LONGEST_AGO: Duration = Duration::from_hours(24);
 #[derive(Debug, Default)]
 struct Missed {
     /// Oldest first.
-    messages: Vec<Message>,
+    messages: Vec<RawMessage>,
     /// The newest message there, whether it is among them or not.
     newest: u64,
     /// Not everything is among them.
     is_cut: bool,
-}
-
-/// A message whose id is known, be the rest what it may.
-#[derive(Clone, Debug)]
-struct Fetched {
-    id: u64,
-    message: Option<Message>,
 }
 
 /// Catches up with the channels that are behind, one after the other in rounds, and with one in which
@@ -224,15 +215,20 @@ pub(crate) struct Answer {
 impl DiscordChannel {
     async fn missed(&self, behind: Behind) -> Result<Missed, CallError> {
         let Behind { channel, guild, last, .. } = behind;
-        let mut fetched = self.page(channel, &format!("after={last}&")).await?;
+        let page = async |which: &str| -> Result<Vec<RawMessage>, CallError> {
+            let page: Vec<Box<RawValue>> =
+                self.api.call(&Route::messages(channel, &format!("{which}limit={PAGE}")), Body::Empty).await?;
+            Ok(page.iter().filter_map(|raw| RawMessage::find(raw.get(), guild).ok()).collect())
+        };
+        let mut fetched = page(&format!("after={last}&")).await?;
         let mut is_cut = fetched.len() >= PAGE;
         if is_cut {
             // More than a page: the newest count, and these are the oldest.
             fetched.clear();
             let mut before = String::new();
             for _ in 0..PAGES {
-                let page = self.page(channel, &before).await?;
-                let oldest = page.iter().map(|fetched| fetched.id).min().unwrap_or_default();
+                let page = page(&before).await?;
+                let oldest = page.iter().map(|fetched| fetched.id.get()).min().unwrap_or_default();
                 let is_last = page.len() < PAGE || oldest <= last;
                 fetched.extend(page);
                 if is_last {
@@ -242,41 +238,15 @@ impl DiscordChannel {
                 before = format!("before={oldest}&");
             }
         }
-        fetched.retain(|fetched| fetched.id > last);
-        fetched.sort_by_key(|fetched| fetched.id);
-        let newest = fetched.last().map_or(last, |fetched| fetched.id);
-        let horizon = SystemTime::now() - LONGEST_AGO;
-        let mut messages: Vec<Message> = fetched.into_iter().filter_map(|fetched| fetched.message).collect();
+        let mut messages = fetched;
+        messages.retain(|message| message.id.get() > last);
+        messages.sort_by_key(|message| message.id);
+        let newest = messages.last().map_or(last, |message| message.id.get());
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let horizon = now.saturating_sub(LONGEST_AGO).as_secs();
         let count = messages.len();
-        messages.retain(|message| said_at(message).is_none_or(|at| at >= horizon));
+        messages.retain(|message| message.written.is_none_or(|written| written >= horizon));
         is_cut |= messages.len() < count;
-        for message in &mut messages {
-            message.guild_id = guild;
-        }
         Ok(Missed { messages, newest, is_cut })
     }
-
-    /// Some messages of a channel, in no order that counts.
-    async fn page(&self, channel: ChannelId, which: &str) -> Result<Vec<Fetched>, CallError> {
-        #[derive(Deserialize)]
-        struct Named {
-            id: MessageId,
-        }
-        let route = Route::messages(channel, &format!("{which}limit={PAGE}"));
-        let page: Vec<Box<RawValue>> = self.api.call(&route, Body::Empty).await?;
-        let fetched = page.iter().filter_map(|raw| {
-            let named: Named = json::from_str(raw.get()).ok()?;
-            let message = read_message(raw.get()).inspect_err(|error| {
-                tracing::warn!(channel = %self.name, %error, "a message could not be read and was skipped");
-            });
-            Some(Fetched { id: named.id.get(), message: message.ok() })
-        });
-        Ok(fetched.collect())
-    }
-}
-
-/// When a message was written, if that was after 1970.
-fn said_at(message: &Message) -> Option<SystemTime> {
-    let seconds = u64::try_from(message.timestamp.unix_timestamp()).ok()?;
-    UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
 }

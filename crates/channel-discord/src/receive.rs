@@ -6,12 +6,12 @@
 use std::time::Duration;
 
 use nanobot_channel::{AccessDecision, Admission, ChannelContext, ChannelError, ChatKind, InboundMessage};
-use nanobot_channel_kit::growing_pause;
+use nanobot_channel_kit::{Handling, growing_pause};
 use serenity::builder::CreateMessage;
-use serenity::model::channel::Message;
 use tokio::sync::mpsc;
 
 use crate::channel::DiscordChannel;
+use crate::frame::RawMessage;
 use crate::gateway::{Connection, End, Job, Work, chance};
 use crate::inbound::Candidate;
 use crate::interaction::channel_of;
@@ -117,7 +117,7 @@ impl DiscordChannel {
     async fn deal_with(&self, job: Job, catch_up: &mut CatchUp<'_>, context: &ChannelContext) -> Next {
         let Job { epoch, number, work } = job;
         let place = match &work {
-            Some(Work::Message(message)) => Some(message.channel_id),
+            Some(Work::Message(message)) => message.channel,
             Some(Work::Interaction(interaction)) => channel_of(interaction),
             Some(Work::Beginning) | None => None,
         };
@@ -129,7 +129,7 @@ impl DiscordChannel {
         let next = match work {
             Some(Work::Message(message)) => self.hear(&message, context).await,
             Some(Work::Interaction(interaction)) => match self.command(&interaction).await {
-                Some(candidate) => self.take(&candidate, context).await,
+                Some(candidate) => self.take(&candidate, &mut None, context).await,
                 None => Next::Confirm,
             },
             Some(Work::Beginning) => {
@@ -144,22 +144,46 @@ impl DiscordChannel {
         next
     }
 
-    /// Deals with a message, unless it came on the other way already: fetched, or by the gateway.
-    pub(crate) async fn hear(&self, message: &Message, context: &ChannelContext) -> Next {
-        if self.seen.is_dealt_with(message.id) {
+    /// Deals with a message, unless it came on the other way already: fetched, or by the gateway. Its try
+    /// is noted before it is read.
+    pub(crate) async fn hear(&self, raw: &RawMessage, context: &ChannelContext) -> Next {
+        if self.seen.is_dealt_with(raw.id) {
             return Next::Confirm;
         }
-        let next = match self.candidate(message).await {
-            Some(candidate) => self.take(&candidate, context).await,
+        let key = raw.id.to_string();
+        let admitted = self.quarantine.admit(&key, raw.text.as_bytes(), context.progress.as_ref()).await;
+        let next = match admitted {
+            Some(handling) => self.hear_message(raw, handling, context).await,
             None => Next::Confirm,
         };
-        if next == Next::Confirm {
-            self.seen.deal_with(message.channel_id, message.id);
+        if let (Next::Confirm, Some(channel)) = (next, raw.channel) {
+            self.seen.deal_with(channel, raw.id);
         }
         next
     }
 
-    async fn take(&self, candidate: &Candidate<'_>, context: &ChannelContext) -> Next {
+    async fn hear_message(&self, raw: &RawMessage, handling: Handling<'_>, context: &ChannelContext) -> Next {
+        let mut handling = Some(handling);
+        let next = match raw.read() {
+            Ok(message) => match self.candidate(&message).await {
+                Some(candidate) => self.take(&candidate, &mut handling, context).await,
+                None => Next::Confirm,
+            },
+            Err(error) => {
+                tracing::warn!(channel = %self.name, %error, "a message could not be read and was skipped");
+                Next::Confirm
+            }
+        };
+        end(&mut handling).await;
+        next
+    }
+
+    async fn take(
+        &self,
+        candidate: &Candidate<'_>,
+        handling: &mut Option<Handling<'_>>,
+        context: &ChannelContext,
+    ) -> Next {
         if !self.may_talk(candidate, context).await {
             return Next::Confirm;
         }
@@ -167,6 +191,8 @@ impl DiscordChannel {
             self.seen.write(context.notes.as_ref()).await;
         }
         let message = self.compose(candidate, context).await;
+        // It was read, so whatever happens next is not its fault.
+        end(handling).await;
         let mut tries = 0;
         loop {
             match context.intake.deliver(message.clone(), &candidate.arrival).await {
@@ -213,5 +239,12 @@ impl DiscordChannel {
         if let Err(error) = self.create_message(&place, CreateMessage::new().content(text)).await {
             tracing::warn!(channel = %self.name, %error, "a notice could not be sent");
         }
+    }
+}
+
+/// Ends the try of what was read, if that was not done.
+async fn end(handling: &mut Option<Handling<'_>>) {
+    if let Some(handling) = handling.take() {
+        handling.end().await;
     }
 }
