@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use nanobot_channel::{ChannelError, json};
 use nanobot_channel_kit::http::{self, Failure, Way};
-use reqwest::header::RETRY_AFTER;
+use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,8 @@ use crate::{Secret, SlackConfig};
 pub(crate) const FILE_TIME: Duration = Duration::from_secs(90);
 /// How long to wait when Slack says "too many" without saying how long.
 const USUAL_WAIT: Duration = Duration::from_secs(5);
+/// The longest wait that is believed: clocks cannot add just any number.
+const CLOCK_LIMIT: Duration = Duration::from_hours(24 * 365);
 
 /// The Web API and the tokens to use it with.
 pub(crate) struct Api {
@@ -107,8 +109,8 @@ impl Api {
 
     async fn read<R: DeserializeOwned>(&self, response: Response) -> Result<R, CallError> {
         let status = response.status();
-        let pause = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
-        let limited = || CallError::RateLimited(pause.map_or(USUAL_WAIT, Duration::from_secs));
+        let pause = asked_pause(response.headers());
+        let limited = || CallError::RateLimited(pause);
         if status == StatusCode::TOO_MANY_REQUESTS {
             return Err(limited());
         }
@@ -168,4 +170,39 @@ struct Verdict {
     ok: bool,
     error: Option<String>,
     needed: Option<String>,
+}
+
+/// The pause that Slack asks for.
+fn asked_pause(headers: &HeaderMap) -> Duration {
+    let asked = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    asked.map_or(USUAL_WAIT, Duration::from_secs).min(CLOCK_LIMIT)
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::header::HeaderValue;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn a_pause_is_one_that_clocks_can_add() {
+        let table = [
+            ("3", Duration::from_secs(3)),
+            (" 0 ", Duration::ZERO),
+            ("18446744073709551615", CLOCK_LIMIT),
+            ("18446744073709551616", USUAL_WAIT),
+            ("-1", USUAL_WAIT),
+            ("NaN", USUAL_WAIT),
+            ("1e308", USUAL_WAIT),
+            ("", USUAL_WAIT),
+        ];
+        for (value, expected) in table {
+            let headers = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static(value))]);
+            let pause = asked_pause(&headers);
+            assert_eq!(pause, expected, "{value}");
+            assert!(Instant::now().checked_add(pause).is_some(), "{value}");
+        }
+        assert_eq!(asked_pause(&HeaderMap::new()), USUAL_WAIT);
+    }
 }

@@ -8,7 +8,7 @@ use nanobot_channel::{
     Channel, ChannelContext, ChannelError, ChannelName, DeliveryGuarantee, Dialect, Drafts, Measure, OutboundKind,
     OutboundMessage, OutboundPart, Probe, Sent, StreamId, TextStyle, TurnEnds, async_trait,
 };
-use nanobot_channel_kit::{Background, DraftBoard};
+use nanobot_channel_kit::{Background, DraftBoard, Quarantine};
 use tokio::sync::watch;
 
 use crate::SlackConfig;
@@ -48,6 +48,7 @@ pub struct SlackChannel {
     pub(crate) may_draft: AtomicBool,
     pub(crate) attempts: Attempts,
     pub(crate) reactions: Reactions,
+    pub(crate) quarantine: Quarantine,
     /// The app's own user, once Slack said who it is.
     pub(crate) bot_user: OnceLock<String>,
     /// Why Slack does not accept the bot's token any more, once it said so to a send.
@@ -64,6 +65,7 @@ impl SlackChannel {
     pub fn new(name: ChannelName, config: SlackConfig, shared_proxy: Option<&str>) -> Result<Self, ChannelError> {
         let api = Arc::new(Api::new(&config, shared_proxy)?);
         Ok(Self {
+            quarantine: Quarantine::new(name.clone()),
             name,
             config,
             api,
@@ -108,6 +110,7 @@ impl Channel for SlackChannel {
 
     async fn run(&self, context: ChannelContext) -> Result<(), ChannelError> {
         self.refused.send_replace(None);
+        let context = self.quarantine.open(&context).await;
         let notes = context.notes.as_ref();
         self.chats.open(notes).await;
         self.told_threads.open(notes).await;
@@ -119,6 +122,9 @@ impl Channel for SlackChannel {
             }
         };
         let ended = self.background.during(&context, receiving).await;
+        if context.cancel.is_cancelled() {
+            self.quarantine.close().await;
+        }
         let last_notes = async { tokio::join!(self.chats.write(notes), self.told_threads.write(notes)) };
         if tokio::time::timeout(LAST_NOTE, last_notes).await.is_err() {
             tracing::warn!(channel = %self.name, "there was no time to note what was heard last");

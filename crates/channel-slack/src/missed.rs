@@ -8,8 +8,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use nanobot_channel::{ChannelContext, Value};
+use nanobot_channel::{ChannelContext, json};
 use nanobot_channel_kit::growing_pause;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::channel::SlackChannel;
 use crate::error::CallError;
@@ -17,7 +19,7 @@ use crate::history::Extent;
 use crate::inbound::{Candidate, Identity};
 use crate::place::Place;
 use crate::take::Next;
-use crate::wire::Event;
+use crate::wire::{Event, said_key};
 
 /// What is older is left out.
 const LONGEST_AGO: Duration = Duration::from_hours(24);
@@ -39,10 +41,18 @@ const PATIENCE: Duration = Duration::from_secs(90);
 /// What was missed in a conversation.
 #[derive(Debug, Default)]
 struct Missed {
-    /// Where it was said and the event that would have told of it, by the `ts`.
-    events: BTreeMap<String, (Place, Event)>,
+    /// Where it was said and the unread message, by the `ts`.
+    messages: BTreeMap<String, (Place, Box<RawValue>)>,
     /// The places of which that is all, with the last `ts` there.
     places: Vec<(Place, String)>,
+}
+
+/// What is found of a message before it is read.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Placed {
+    ts: Option<String>,
+    latest_reply: Option<String>,
 }
 
 impl SlackChannel {
@@ -57,17 +67,15 @@ impl SlackChannel {
             missed = self.missed(behind, context) => Some(missed),
             () = self.waited_too_long(chat) => None,
         };
-        let Some(Missed { events, places }) = missed else {
+        let Some(Missed { messages, places }) = missed else {
             tracing::warn!(channel = %self.name, chat, "what was said meanwhile took too long to fetch; it is tried again later");
             return Next::Forget;
         };
-        if !events.is_empty() {
-            tracing::info!(channel = %self.name, chat, messages = events.len(), "what was said meanwhile was fetched");
+        if !messages.is_empty() {
+            tracing::info!(channel = %self.name, chat, messages = messages.len(), "what was said meanwhile was fetched");
         }
-        for (ts, (place, event)) in events {
-            if let Some(candidate) = Candidate::of_event(&self.config, me, &event)
-                && self.take(me, String::new(), candidate, context).await == Next::Stop
-            {
+        for (ts, (place, message)) in messages {
+            if self.take_missed(me, &place, &ts, message.get(), context).await == Next::Stop {
                 return Next::Stop;
             }
             self.chats.reach(&place, &ts);
@@ -77,6 +85,31 @@ impl SlackChannel {
             self.chats.catch_up(&place);
         }
         Next::Forget
+    }
+
+    /// Deals with a message that was fetched, which is read after its try was noted.
+    async fn take_missed(
+        &self,
+        me: &Identity,
+        place: &Place,
+        ts: &str,
+        message: &str,
+        context: &ChannelContext,
+    ) -> Next {
+        let (key, progress) = (said_key(&place.chat, ts), context.progress.as_ref());
+        let Some(handling) = self.quarantine.admit(&key, message.as_bytes(), progress).await else {
+            return Next::Forget;
+        };
+        let event = event(&place.chat, message).inspect_err(|error| {
+            tracing::warn!(channel = %self.name, %error, "a message could not be read and was passed over");
+        });
+        match event.ok().and_then(|event| Candidate::of_event(&self.config, me, &event)) {
+            Some(candidate) => self.take(me, String::new(), candidate, handling, context).await,
+            None => {
+                handling.end().await;
+                Next::Forget
+            }
+        }
     }
 
     /// Returns when something told live waits for longer than it may.
@@ -103,25 +136,20 @@ impl SlackChannel {
             let Some(messages) = self.fetch(&place, &after, context).await else { continue };
             let mut newest = after.clone();
             for message in messages {
-                let text = |key: &str| message.get(key).and_then(Value::as_str);
-                let ts = text("ts").filter(|ts| **ts > *after).unwrap_or_default().to_owned();
+                let Ok(Placed { ts, latest_reply }) = serde_json::from_str::<Placed>(message.get()) else { continue };
+                let ts = ts.filter(|ts| *ts > after).unwrap_or_default();
                 // What a thread begins with comes along with its answers.
                 if ts.is_empty() || place.thread.as_ref() == Some(&ts) {
                     continue;
                 }
                 let thread = Place { thread: Some(ts.clone()), ..place.clone() };
-                let is_answered = text("latest_reply").is_some();
+                let is_answered = latest_reply.is_some();
                 if place.thread.is_none() && is_answered && !known.contains(&thread) && new_threads < NEW_THREADS {
                     new_threads += 1;
                     behind.push_back((thread, ts.clone()));
                 }
                 newest = newest.max(ts.clone());
-                match event(&place.chat, message) {
-                    Ok(event) => drop(missed.events.entry(ts).or_insert_with(|| (place.clone(), event))),
-                    Err(error) => {
-                        tracing::warn!(channel = %self.name, %error, "a message could not be read and was passed over");
-                    }
-                }
+                missed.messages.entry(ts).or_insert_with(|| (place.clone(), message));
             }
             missed.places.push((place, newest));
         }
@@ -130,7 +158,7 @@ impl SlackChannel {
 
     /// What was said in a place. `None` where that cannot be found out now; the place is forgotten where
     /// it never can.
-    async fn fetch(&self, place: &Place, oldest: &str, context: &ChannelContext) -> Option<Vec<Value>> {
+    async fn fetch(&self, place: &Place, oldest: &str, context: &ChannelContext) -> Option<Vec<Box<RawValue>>> {
         let mut tries = 0;
         loop {
             let extent = Extent { oldest, page: PAGE, pages: PAGES, has_metadata: false };
@@ -193,8 +221,8 @@ impl SlackChannel {
 }
 
 /// The event that would have told of a message.
-fn event(chat: &str, message: Value) -> Result<Event, serde_json::Error> {
-    let mut event: Event = serde_json::from_value(message)?;
+fn event(chat: &str, message: &str) -> Result<Event, serde_json::Error> {
+    let mut event: Event = json::from_str(message)?;
     event.channel = Some(chat.to_owned());
     if event.thread_ts == event.ts {
         event.thread_ts = None;

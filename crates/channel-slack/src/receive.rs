@@ -18,9 +18,10 @@ use crate::chats;
 use crate::error::CallError;
 use crate::inbound::{Candidate, Identity};
 use crate::lanes::Lanes;
+use crate::place::Place;
 use crate::socket::{Heard, Socket};
 use crate::take::{Ended, Next};
-use crate::wire::{Event, Frame};
+use crate::wire::{Event, Frame, Origin};
 
 /// After that Slack has given up waiting, or is about to.
 const ACKNOWLEDGE_WITHIN: Duration = Duration::from_millis(2500);
@@ -201,7 +202,7 @@ impl SlackChannel {
         work: &mut Work<'a>,
         context: &'a ChannelContext,
     ) -> Option<String> {
-        let frame: Frame = match json::from_str(text) {
+        let frame = match Frame::find(text) {
             Ok(frame) => frame,
             Err(error) => {
                 tracing::warn!(channel = %self.name, %error, "a frame could not be read and was passed over");
@@ -228,29 +229,53 @@ impl SlackChannel {
             }
             _ => {}
         }
-        let Some(envelope) = frame.envelope_id else {
+        let Some(envelope) = frame.envelope_id.clone() else {
             tracing::debug!(channel = %self.name, kind = frame.kind, "a frame without an envelope was passed over");
             return None;
         };
-        let event = frame.payload.pointer("/event/type").and_then(Value::as_str).unwrap_or_default();
-        if LEAVING.contains(&event) {
+        let origin = Origin::find(frame.payload());
+        if LEAVING.contains(&origin.kind.as_str()) {
             self.check_token();
         }
         state.brought = true;
-        let candidate = self.open_envelope(me, &frame.kind, frame.payload, context);
-        let received = Instant::now();
-        let chat = candidate.as_ref().map_or_else(String::new, |(_, candidate)| candidate.chat.to_string());
+        let (payload, received) = (Box::<str>::from(frame.payload()), Instant::now());
+        let kind = frame.kind;
         let me = me.clone();
-        let waiting = self.turns.wait(&chat);
-        work.add(chat, async move {
+        let waiting = self.turns.wait(&origin.chat);
+        work.add(origin.chat.clone(), async move {
             drop(waiting);
-            let next = match candidate {
-                Some((event, candidate)) => self.take(&me, event, candidate, context).await,
-                None => Next::Forget,
-            };
+            let next = self.take_envelope(&me, &kind, origin, &payload, context).await;
             Ended { connection, envelope: Some(envelope), received, next }
         });
         None
+    }
+
+    /// Deals with the content of an envelope, which is read after its try was noted. Slack tells of it
+    /// again until it is acknowledged, and what is no longer told is in the history: both are the same
+    /// to the tries.
+    async fn take_envelope(
+        &self,
+        me: &Identity,
+        kind: &str,
+        origin: Origin,
+        payload: &str,
+        context: &ChannelContext,
+    ) -> Next {
+        let admitted = self.quarantine.admit(&origin.key, payload.as_bytes(), context.progress.as_ref()).await;
+        let Some(handling) = admitted else {
+            let Origin { chat, thread, ts, .. } = origin;
+            if let Some(ts) = ts {
+                self.chats.deal_with(&Place { chat, thread }, &ts);
+            }
+            return Next::Forget;
+        };
+        match self.open_envelope(me, kind, payload, context) {
+            Some((event, candidate)) => self.take(me, event, candidate, handling, context).await,
+            None => {
+                handling.end().await;
+                Next::Forget
+            }
+        }
     }
 
     /// Puts what was missed before what comes now, in every conversation that the assistant knows.
@@ -279,9 +304,16 @@ impl SlackChannel {
         &self,
         me: &Identity,
         kind: &str,
-        payload: Value,
+        payload: &str,
         context: &ChannelContext,
     ) -> Option<(String, Candidate)> {
+        let payload: Value = match json::from_str(payload) {
+            Ok(payload) => payload,
+            Err(error) => {
+                tracing::warn!(channel = %self.name, %error, kind, "an envelope could not be read and was passed over");
+                return None;
+            }
+        };
         let event_id = payload.get("event_id").and_then(|id| id.as_str()).unwrap_or_default().to_owned();
         let read = match kind {
             "events_api" => {

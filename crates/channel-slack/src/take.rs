@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nanobot_channel::{AccessDecision, Admission, ChannelContext, ChatKind, DeliveryContext, Value};
-use nanobot_channel_kit::growing_pause;
+use nanobot_channel_kit::{Handling, growing_pause};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -37,12 +37,27 @@ pub(crate) struct Ended {
 }
 
 impl SlackChannel {
-    /// Deals with a candidate, unless that was done before.
+    /// Deals with a candidate, unless that was done before. Its try is over when it was read.
     pub(crate) async fn take(
         &self,
         me: &Identity,
         event: String,
         candidate: Candidate,
+        handling: Handling<'_>,
+        context: &ChannelContext,
+    ) -> Next {
+        let mut handling = Some(handling);
+        let next = self.take_new(me, event, candidate, &mut handling, context).await;
+        end(&mut handling).await;
+        next
+    }
+
+    async fn take_new(
+        &self,
+        me: &Identity,
+        event: String,
+        candidate: Candidate,
+        handling: &mut Option<Handling<'_>>,
         context: &ChannelContext,
     ) -> Next {
         let names = [format!("{}/{}", candidate.chat, candidate.id), format!("event/{event}")];
@@ -51,7 +66,7 @@ impl SlackChannel {
             return Next::Forget;
         }
         let said = candidate.said();
-        let next = self.take_in(me, candidate, context).await;
+        let next = self.take_in(me, candidate, handling, context).await;
         if next == Next::Forget {
             names.into_iter().for_each(|name| self.seen.insert(name));
             if let Some((place, ts)) = said {
@@ -61,7 +76,13 @@ impl SlackChannel {
         next
     }
 
-    async fn take_in(&self, me: &Identity, candidate: Candidate, context: &ChannelContext) -> Next {
+    async fn take_in(
+        &self,
+        me: &Identity,
+        candidate: Candidate,
+        handling: &mut Option<Handling<'_>>,
+        context: &ChannelContext,
+    ) -> Next {
         if !self.may_talk(&candidate, context).await {
             return Next::Forget;
         }
@@ -69,6 +90,8 @@ impl SlackChannel {
             self.chats.hear(&place, &ts);
         }
         let message = self.compose(me, &candidate, context).await;
+        // It was read, so whatever happens next is not its fault.
+        end(handling).await;
         let mut tries = 0_u32;
         loop {
             match context.intake.deliver(message.clone(), &candidate.arrival).await {
@@ -129,5 +152,12 @@ impl SlackChannel {
                 tracing::debug!(channel = %name, %error, "a choice could not be shown");
             }
         });
+    }
+}
+
+/// Ends the try of what was read, if that was not done.
+async fn end(handling: &mut Option<Handling<'_>>) {
+    if let Some(handling) = handling.take() {
+        handling.end().await;
     }
 }

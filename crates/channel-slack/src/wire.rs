@@ -6,20 +6,114 @@
 
 use nanobot_channel::Value;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
-/// One frame.
+/// One frame, of whose payload nothing was read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Frame {
+pub(crate) struct Frame<'a> {
     #[serde(rename = "type")]
     pub(crate) kind: String,
     /// What to acknowledge; frames about the connection have none.
     pub(crate) envelope_id: Option<String>,
-    pub(crate) payload: Value,
+    #[serde(borrow)]
+    payload: Option<&'a RawValue>,
     /// Why the connection ends.
     pub(crate) reason: Option<String>,
     /// How many connections the app has, this one included.
     pub(crate) num_connections: Option<u64>,
+}
+
+impl<'a> Frame<'a> {
+    /// Finds the parts of a frame. Builds no value of the payload and does not recurse into it.
+    pub(crate) fn find(text: &'a str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
+    pub(crate) fn payload(&self) -> &'a str {
+        self.payload.map_or("null", RawValue::get)
+    }
+}
+
+/// Where a payload belongs, as far as it says so where every other one does.
+#[derive(Debug, Default)]
+pub(crate) struct Origin {
+    /// What happened, for an event.
+    pub(crate) kind: String,
+    pub(crate) chat: String,
+    pub(crate) thread: Option<String>,
+    /// The message's `ts`, if it is one.
+    pub(crate) ts: Option<String>,
+    /// The name of its tries: the same however often and on whichever way Slack tells of it.
+    pub(crate) key: String,
+}
+
+impl Origin {
+    /// Finds out where a payload belongs. Builds no value of the rest and does not recurse into it.
+    pub(crate) fn find(payload: &str) -> Self {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Told {
+            event_id: Option<String>,
+            event: Option<Happened>,
+        }
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Happened {
+            #[serde(rename = "type")]
+            kind: String,
+            channel: String,
+            ts: Option<String>,
+            thread_ts: Option<String>,
+        }
+        /// An event whose place is no text (`channel_created`).
+        #[derive(Deserialize)]
+        struct Numbered {
+            event_id: String,
+            event: Kind,
+        }
+        #[derive(Deserialize)]
+        struct Kind {
+            #[serde(rename = "type")]
+            kind: String,
+        }
+        /// A press of a button.
+        #[derive(Deserialize)]
+        struct Pressed {
+            channel: Named,
+        }
+        #[derive(Deserialize)]
+        struct Command {
+            channel_id: String,
+        }
+        if let Ok(Told { event_id, event: Some(Happened { kind, channel, ts, thread_ts }) }) =
+            serde_json::from_str(payload)
+        {
+            let key = match (&ts, event_id) {
+                (Some(ts), _) if !channel.is_empty() => said_key(&channel, ts),
+                (_, Some(id)) => format!("event/{id}"),
+                (_, None) => payload.to_owned(),
+            };
+            return Self {
+                kind,
+                chat: channel,
+                thread: thread_ts.filter(|thread| Some(thread) != ts.as_ref()),
+                ts,
+                key,
+            };
+        }
+        if let Ok(Numbered { event_id, event: Kind { kind } }) = serde_json::from_str(payload) {
+            return Self { kind, key: format!("event/{event_id}"), ..Self::default() };
+        }
+        let pressed = || serde_json::from_str::<Pressed>(payload).ok().map(|pressed| pressed.channel.id);
+        let command = || serde_json::from_str::<Command>(payload).ok().map(|command| command.channel_id);
+        Self { chat: pressed().or_else(command).unwrap_or_default(), key: payload.to_owned(), ..Self::default() }
+    }
+}
+
+/// The name of a message's tries.
+pub(crate) fn said_key(chat: &str, ts: &str) -> String {
+    format!("{chat}/{ts}")
 }
 
 /// What happened in the workspace.
