@@ -89,7 +89,7 @@ impl ChannelManagerParts {
             refused: Vec::new(),
             media: MediaSettings::below(folder.join("media")),
             notes: folder.join("notes"),
-            stickers: Stickers::in_folder(folder.join("stickers")),
+            stickers: Stickers::in_folder(folder.join("stickers"), folder.join("outbox")),
             transcriber: None,
             commands: Arc::default(),
             health: Health::default(),

@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::aftermath::{self, News};
+use crate::settings::CLOCK_LIMIT;
 use crate::text::{RenderedPart, render};
 use crate::waiting::Waiting;
 use crate::working::WorkKeeper;
@@ -322,6 +323,7 @@ impl OutboundWorker {
                     LONGEST_PAUSE
                 };
                 let pause = after.unwrap_or_else(|| pause::growing(FIRST_PAUSE, longest, record.tries - 1));
+                let pause = pause.min(CLOCK_LIMIT);
                 self.waiting.wait(&delivery.message, record, pause);
                 delivery.settle(Settle::RetryIn(pause)).await
             }

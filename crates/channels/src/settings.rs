@@ -65,6 +65,9 @@ impl Default for DeliverySettings {
     }
 }
 
+/// The longest time that is waited for: clocks cannot add just any number.
+pub(crate) const CLOCK_LIMIT: Duration = Duration::from_hours(24 * 365);
+
 impl DeliverySettings {
     pub(crate) fn send_patience(&self) -> Duration {
         Duration::from_secs(self.send_patience_s)
@@ -76,11 +79,11 @@ impl DeliverySettings {
 
     /// When the first notice is due; never, when there is none.
     pub(crate) fn alive_notice(&self) -> Option<Duration> {
-        (self.alive_notice_s > 0).then(|| Duration::from_secs(self.alive_notice_s))
+        (self.alive_notice_s > 0).then(|| Duration::from_secs(self.alive_notice_s).min(CLOCK_LIMIT))
     }
 
     pub(crate) fn alive_within(&self) -> Duration {
-        Duration::from_secs(self.alive_within_s.max(1))
+        Duration::from_secs(self.alive_within_s.max(1)).min(CLOCK_LIMIT)
     }
 }
 
@@ -332,5 +335,16 @@ mod tests {
         let snake = resolve(json!({"group_policy": "open", "dm": {"allow_from": [1], "enabled": null}})).unwrap();
         let direct = DirectRules { allow_from: AllowFrom::listed(["1"]), ..DirectRules::default() };
         assert_eq!(snake, AccessRules { group_policy: crate::GroupPolicy::Open, direct, ..AccessRules::default() });
+    }
+
+    #[test]
+    fn times_are_ones_that_clocks_can_add() {
+        for seconds in [1, u64::MAX / 1000, u64::MAX] {
+            let delivery = DeliverySettings { alive_notice_s: seconds, alive_within_s: seconds, ..Default::default() };
+            let notice = delivery.alive_notice().unwrap_or_default();
+            for time in [notice * 32, delivery.alive_within()] {
+                assert!(tokio::time::Instant::now().checked_add(time).is_some(), "{seconds}");
+            }
+        }
     }
 }

@@ -4,13 +4,20 @@
 //! keeps the tag, so that the assistant remembers what it said. `index.json` in the folder maps names
 //! to addresses, or to files, and a file has to lie in the folder: what the assistant writes into the
 //! index must not reach anything else. A name that is not known stays as text.
+//!
+//! Such a file is opened once, through the path policy, and copied; channels send the copy. By its
+//! own name it could be another file by the time a platform takes it. Copies of the same picture are
+//! one file, so that a message that is tried again makes no more of them.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::fs::{DirBuilder, File};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use nanobot_channel::{MediaRef, OutboundMessage};
+use nanobot_guard::{PathPolicy, PathRules, ResolvedPath};
+use sha1::{Digest as _, Sha1};
 
 /// How a tag begins; it ends with `]` on the same line.
 const OPENING: &str = "[sticker:";
@@ -21,20 +28,34 @@ const INDEX_LIMIT: u64 = 1 << 20;
 /// The longest name, in bytes.
 const NAME_LIMIT: usize = 200;
 
+/// The largest picture, in bytes.
+const PICTURE_LIMIT: u64 = 16 << 20;
+
 /// A folder of stickers, which need not exist.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Stickers {
     folder: PathBuf,
+    policy: Arc<PathPolicy>,
+    copies: PathBuf,
 }
 
 /// Names and where their pictures are.
 type Index = BTreeMap<String, String>;
 
 impl Stickers {
-    /// The stickers of a folder with an `index.json`. Touches no disk.
+    /// The stickers of a folder with an `index.json`, copied below `copies` when they are sent. Touches
+    /// no disk.
     #[must_use]
-    pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into() }
+    pub fn in_folder(folder: impl Into<PathBuf>, copies: impl Into<PathBuf>) -> Self {
+        let folder = folder.into();
+        let policy = Arc::new(PathPolicy::new(PathRules::new(&folder)));
+        Self { folder, policy, copies: copies.into() }
+    }
+
+    /// The same, sending only what `policy` lets tools read.
+    #[must_use]
+    pub fn within(self, policy: Arc<PathPolicy>) -> Self {
+        Self { policy, ..self }
     }
 
     /// The message with its stickers as pictures. One without any is not touched, and costs no
@@ -54,8 +75,13 @@ impl Stickers {
 
     fn resolve_now(&self, message: OutboundMessage) -> OutboundMessage {
         let index = self.index();
-        let picture = |name: &str| {
-            let found = index.get(name).and_then(|location| self.locate(location));
+        // A picture that a message shows twice is sent once.
+        let mut copies = BTreeMap::new();
+        let mut picture = |name: &str| {
+            let found = index.get(name).and_then(|location| match is_address(location) {
+                true => Some(MediaRef::new(location)),
+                false => self.locate(location).and_then(|file| self.copied(&file, &mut copies)),
+            });
             if found.is_none() {
                 tracing::warn!(name, folder = %self.folder.display(), "a sticker is not known and stays as text");
             }
@@ -72,7 +98,7 @@ impl Stickers {
         }
         let mut lines: Vec<String> = Vec::new();
         for line in message.content.split('\n') {
-            let (rest, found) = without_tags(line, picture);
+            let (rest, found) = without_tags(line, &mut picture);
             // A line of stickers alone leaves no empty line behind.
             if found.is_empty() || !rest.is_empty() {
                 lines.push(rest);
@@ -89,7 +115,7 @@ impl Stickers {
         let path = self.folder.join("index.json");
         let read = || -> io::Result<Index> {
             let mut bytes = Vec::new();
-            File::open(&path)?.take(INDEX_LIMIT + 1).read_to_end(&mut bytes)?;
+            self.open(&path)?.take(INDEX_LIMIT + 1).read_to_end(&mut bytes)?;
             let map: BTreeMap<String, serde_json::Value> = serde_json::from_slice(&bytes)?;
             Ok(map.into_iter().filter_map(|(name, place)| Some((name, place.as_str()?.to_owned()))).collect())
         };
@@ -99,19 +125,61 @@ impl Stickers {
         })
     }
 
-    /// Where a picture is: an address as it stands, or a file inside the folder.
-    fn locate(&self, location: &str) -> Option<MediaRef> {
-        if ["http://", "https://"].iter().any(|scheme| location.starts_with(scheme)) {
-            return Some(MediaRef::new(location));
-        }
+    fn open(&self, path: &Path) -> io::Result<File> {
+        self.policy.read(path).map_err(|denied| io::Error::other(denied.to_string()))?.open()
+    }
+
+    /// A file inside the folder.
+    fn locate(&self, location: &str) -> Option<ResolvedPath> {
         let folder = self.folder.canonicalize().ok()?;
         let inside = |path: &Path| {
-            let path = path.canonicalize().ok()?;
-            (path.starts_with(&folder) && path.is_file()).then(|| MediaRef::new(path.to_string_lossy()))
+            let file = self.policy.read(path).ok()?;
+            (file.path().starts_with(&folder) && file.open().is_ok()).then_some(file)
         };
         // People write paths as they see them in the folder, or in the workspace.
         inside(&folder.join(location)).or_else(|| inside(&folder.parent()?.join(location)))
     }
+
+    /// The copy of a picture; `copies` are those of the same message.
+    fn copied(&self, file: &ResolvedPath, copies: &mut BTreeMap<PathBuf, MediaRef>) -> Option<MediaRef> {
+        if let Some(copy) = copies.get(file.path()) {
+            return Some(copy.clone());
+        }
+        match self.copy(file) {
+            Ok(copy) => {
+                Some(copies.entry(file.path().to_owned()).or_insert(MediaRef::new(copy.to_string_lossy())).clone())
+            }
+            Err(error) => {
+                tracing::warn!(path = %file.path().display(), %error, "a sticker cannot be copied");
+                None
+            }
+        }
+    }
+
+    /// Copies a picture below a name made of its content.
+    fn copy(&self, file: &ResolvedPath) -> io::Result<PathBuf> {
+        let mut bytes = Vec::new();
+        file.open()?.take(PICTURE_LIMIT + 1).read_to_end(&mut bytes)?;
+        if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > PICTURE_LIMIT {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 16 MB"));
+        }
+        let digest = Sha1::digest(&bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect::<String>();
+        let own = self.copies.join(format!("sticker-{digest}"));
+        let mut builder = DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.recursive(true).create(&own)?;
+        let copy = own.join(file.path().file_name().ok_or(io::ErrorKind::InvalidInput)?);
+        // Written anew, so that it is young and kept for as long as the message needs.
+        let mut written = tempfile::NamedTempFile::new_in(&own)?;
+        written.write_all(&bytes)?;
+        written.persist(&copy).map_err(|error| error.error)?;
+        Ok(copy)
+    }
+}
+
+fn is_address(location: &str) -> bool {
+    ["http://", "https://"].iter().any(|scheme| location.starts_with(scheme))
 }
 
 fn add(media: &mut Vec<MediaRef>, found: MediaRef) {
@@ -136,7 +204,7 @@ fn is_name(name: &str) -> bool {
 
 /// A line without the tags that are known, and their pictures. A tag in code is talked about, not
 /// shown.
-fn without_tags(line: &str, picture: impl Fn(&str) -> Option<MediaRef>) -> (String, Vec<MediaRef>) {
+fn without_tags(line: &str, mut picture: impl FnMut(&str) -> Option<MediaRef>) -> (String, Vec<MediaRef>) {
     let mut rest = line;
     let mut kept = String::new();
     let mut found = Vec::new();
@@ -199,8 +267,14 @@ mod tests {
             "out": "../secret.txt", "far": secret, "gone": "gone.png", "folder": ".", "number": 5,
         });
         std::fs::write(folder.join("index.json"), index.to_string()).unwrap();
-        let stickers = Stickers::in_folder(&folder);
-        let (wave, happy) = (absolute.as_str(), "https://x.test/happy.gif");
+        let copies = tempfile::tempdir().unwrap();
+        let stickers = Stickers::in_folder(&folder, copies.path());
+        let copy = |content: &[u8], name: &str| {
+            let digest = Sha1::digest(content).iter().take(8).map(|byte| format!("{byte:02x}")).collect::<String>();
+            copies.path().join(format!("sticker-{digest}/{name}")).display().to_string()
+        };
+        let (wave, happy) = (copy(b"png", "wave.png"), "https://x.test/happy.gif");
+        let wave = wave.as_str();
         let table: [(&str, &[&str], &str, &[&str]); 16] = [
             ("Hello [sticker:wave] there", &[], "Hello there", &[wave]),
             ("[sticker:wave] Hello", &[], "Hello", &[wave]),
@@ -230,10 +304,41 @@ mod tests {
         }
     }
 
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn what_is_sent_is_what_was_opened_and_never_a_secret_or_a_link_out() {
+        use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+        let root = tempfile::tempdir().unwrap();
+        let workspace = root.path().canonicalize().unwrap().join("workspace");
+        let folder = workspace.join("stickers");
+        std::fs::create_dir_all(&folder).unwrap();
+        let secret = workspace.parent().unwrap().join("config.json");
+        std::fs::write(&secret, "canary").unwrap();
+        std::fs::write(folder.join("wave.png"), "png").unwrap();
+        symlink(&secret, folder.join("link.png")).unwrap();
+        std::fs::hard_link(&secret, folder.join("second-name.png")).unwrap();
+        let index = r#"{"wave": "wave.png", "link": "link.png", "hard": "second-name.png"}"#;
+        std::fs::write(folder.join("index.json"), index).unwrap();
+        let rules = PathRules { secret_paths: vec![secret.clone()], ..PathRules::new(&workspace) };
+        let copies = root.path().join("outbox");
+        let stickers = Stickers::in_folder(&folder, &copies).within(Arc::new(PathPolicy::new(rules)));
+        let (text, media) = resolved(&stickers, "[sticker:wave][sticker:link][sticker:hard]", &[]).await;
+        assert_eq!((text.as_str(), media.len()), ("[sticker:link][sticker:hard]", 1));
+        // It is tried again, and is another file meanwhile.
+        let again = resolved(&stickers, "[sticker:wave]", &[]).await.1;
+        assert_eq!((&again, std::fs::read_dir(&copies).unwrap().count()), (&media, 1));
+        std::fs::remove_file(folder.join("wave.png")).unwrap();
+        symlink(&secret, folder.join("wave.png")).unwrap();
+        assert_eq!(std::fs::read(&media[0]).unwrap(), b"png");
+        assert_eq!(std::fs::metadata(&media[0]).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(resolved(&stickers, "[sticker:wave]", &[]).await.1.is_empty());
+    }
+
     #[tokio::test]
     async fn without_an_index_everything_stays() {
         let folder = tempfile::tempdir().unwrap();
-        let stickers = Stickers::in_folder(folder.path());
+        let stickers = Stickers::in_folder(folder.path(), folder.path().join("copies"));
         for index in [None, Some("{"), Some("[]")] {
             if let Some(index) = index {
                 std::fs::write(folder.path().join("index.json"), index).unwrap();

@@ -22,6 +22,7 @@ use tokio_util::task::TaskTracker;
 use crate::claim::{Claim, Claimed};
 use crate::health::{Health, HealthState};
 use crate::replaceable::Replaceable;
+use crate::settings::CLOCK_LIMIT;
 use crate::{ChannelSettings, pause};
 
 /// The first pause before a restart.
@@ -255,7 +256,7 @@ impl Supervisor {
             Ok(Err(error)) if error.is_permanent() => End::Permanent { why: error.to_string() },
             Ok(Err(error @ ChannelError::Conflict(_))) => End::Conflict { why: error.to_string() },
             Ok(Err(error @ ChannelError::RateLimited { retry_after })) => {
-                End::Down { why: error.to_string(), after: retry_after }
+                End::Down { why: error.to_string(), after: retry_after.min(CLOCK_LIMIT) }
             }
             Ok(Err(error)) => down(error.to_string()),
             Err(error) if error.is_panic() => End::Broken { why: "it panicked".to_owned() },

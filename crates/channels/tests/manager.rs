@@ -46,7 +46,7 @@ fn start(channels: Vec<RecordingChannel>) -> Fixture {
 }
 
 fn start_on(bus: MemoryBus, channels: Vec<RecordingChannel>) -> Fixture {
-    start_with(bus, channels, Stickers::in_folder("unused"))
+    start_with(bus, channels, Stickers::in_folder("unused", "unused"))
 }
 
 fn start_with(bus: MemoryBus, channels: Vec<RecordingChannel>, stickers: Stickers) -> Fixture {
@@ -114,6 +114,21 @@ async fn a_message_is_split_sent_in_order_and_settled() {
     let parts = fixture.channels[0].parts();
     let seen: Vec<_> = parts.iter().map(|part| (part.index, part.count, part.text.as_str())).collect();
     assert_eq!(seen, [(0, 3, "first"), (1, 3, "second"), (2, 3, "third")]);
+    assert!(fixture.manager.stop().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_beyond_every_clock_stops_its_chat_alone() {
+    let fixture = start(vec![RecordingChannel::new("chat")]);
+    let channel = &fixture.channels[0];
+    for (number, seconds) in [(1, u64::MAX), (2, u64::MAX / 2), (3, 1 << 40)] {
+        channel.fail_next(SendFault::Refuse(ChannelError::RateLimited { retry_after: Duration::from_secs(seconds) }));
+        fixture.publish(reply(&number.to_string(), 0, "waits")).await;
+        fixture.publish(reply(&number.to_string(), 1, "waits behind it")).await;
+        fixture.publish(reply("9", number, "goes on")).await;
+        channel.wait_for_parts(usize::try_from(number).unwrap()).await.unwrap();
+    }
+    assert_eq!(channel.texts(), ["goes on"; 3]);
     assert!(fixture.manager.stop().await);
 }
 
@@ -485,7 +500,8 @@ async fn a_flush_sends_what_is_there_and_leaves_what_cannot_go() {
 async fn stickers_are_sent_as_pictures() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("index.json"), r#"{"wave": "https://x.test/wave.png"}"#).unwrap();
-    let fixture = start_with(MemoryBus::new(), vec![RecordingChannel::new("chat")], Stickers::in_folder(folder.path()));
+    let stickers = Stickers::in_folder(folder.path(), folder.path().join("outbox"));
+    let fixture = start_with(MemoryBus::new(), vec![RecordingChannel::new("chat")], stickers);
     fixture.publish(reply("1", 0, "Hello [sticker:wave] [sticker:nobody]")).await;
     fixture.publish(reply("1", 1, "[sticker:wave]")).await;
     let ledger = fixture.settled().await;

@@ -10,18 +10,21 @@ use nanobot_channel::Transcriber;
 use nanobot_channels::{AccessNotice, ChannelManager, ChannelManagerParts, Health, MediaSettings, Stickers};
 use nanobot_config::Config;
 use nanobot_control::{About, ControlParts, ControlServer, Ending, RunningControl};
+use nanobot_guard::PathPolicy;
 use nanobot_redact::Secrets;
 use nanobot_server::{HealthServer, ServerConfig};
 use nanobot_state::{HomeLock, SqliteBus, StateDb};
+use nanobot_tools::ToolsConfig;
 use nanobot_watch::FileWatch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::access::HomeAccess;
-use crate::assistant::Assistant;
+use crate::assistant::{Assistant, outbox_folder};
 use crate::background::{Background, Surroundings};
 use crate::channels::{Following, make_all, wanted};
 use crate::cuts::AgentCuts;
+use crate::fences::path_rules;
 use crate::health::GatewayHealth;
 use crate::load::schema;
 use crate::restart::{self, Restart};
@@ -123,7 +126,7 @@ impl Gateway {
             media,
             notes: config.paths().channel_notes.clone(),
             transcriber: transcription::transcriber(config)?,
-            stickers: Stickers::in_folder(config.workspace()?.join("stickers")),
+            stickers: stickers(config)?,
             short_secrets: secrets::too_short(config),
             first_visit,
             restart: Restart::of_home(&config.paths().data_dir),
@@ -291,4 +294,11 @@ async fn end_with(
     let outcome = turns.await;
     cancel.cancel();
     outcome
+}
+
+/// Pictures that messages name, within what tools may read.
+fn stickers(config: &Config) -> Result<Stickers, RuntimeError> {
+    let (tools, workspace): (ToolsConfig, _) = (config.section("tools")?, config.workspace()?);
+    let policy = Arc::new(PathPolicy::new(path_rules(config, &tools, &workspace)?));
+    Ok(Stickers::in_folder(workspace.join("stickers"), outbox_folder(config)).within(policy))
 }
