@@ -17,6 +17,9 @@ use crate::ApiKey;
 /// The longest text of a vendor that is kept, in characters.
 const WORDS_LIMIT: usize = 400;
 
+/// The longest wait that is believed: clocks cannot add just any number.
+const CLOCK_LIMIT: Duration = Duration::from_hours(24 * 365);
+
 const TOO_LONG: &[&str] = &[
     "context_length_exceeded",
     "exceed_context_size",
@@ -190,7 +193,7 @@ impl Report {
         let searched = format!("{} {} {} {message}", text("code"), text("type"), text("status")).to_lowercase();
         let delay = error.get("details").and_then(Value::as_array).into_iter().flatten();
         let delay = delay.filter_map(|detail| detail.get("retryDelay")?.as_str()?.strip_suffix('s')?.parse().ok());
-        let retry_after = delay.max_by(f64::total_cmp).and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let retry_after = delay.max_by(f64::total_cmp).and_then(wait);
         Self { message, searched, code, retry_after }
     }
 
@@ -213,14 +216,19 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: DateTime<Utc>) -> Option<Dur
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let milliseconds = text("retry-after-ms").and_then(|text| text.parse::<f64>().ok());
     if let Some(milliseconds) = milliseconds {
-        return Duration::try_from_secs_f64(milliseconds / 1000.0).ok();
+        return wait(milliseconds / 1000.0);
     }
     let value = text("retry-after")?;
     if let Ok(seconds) = value.parse::<f64>() {
-        return Duration::try_from_secs_f64(seconds).ok();
+        return wait(seconds);
     }
     let date = DateTime::parse_from_rfc2822(value).ok()?;
-    Some((date.with_timezone(&Utc) - now).to_std().unwrap_or_default())
+    Some((date.with_timezone(&Utc) - now).to_std().unwrap_or_default().min(CLOCK_LIMIT))
+}
+
+/// A wait in seconds; `None` for what is no number of seconds. Longer ones count as [`CLOCK_LIMIT`].
+fn wait(seconds: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(seconds).ok().map(|wait| wait.min(CLOCK_LIMIT))
 }
 
 #[cfg(test)]
@@ -308,6 +316,7 @@ mod tests {
     #[test]
     fn the_pause_asked_for_is_read() {
         let now = Utc.with_ymd_and_hms(2026, 1, 1, 0, 0, 0).unwrap();
+        const YEAR: u64 = CLOCK_LIMIT.as_millis() as u64;
         let table = [
             ("retry-after", "2", Some(2000)),
             ("retry-after", "1.5", Some(1500)),
@@ -316,6 +325,15 @@ mod tests {
             ("retry-after", "Wed, 31 Dec 2025 00:00:00 GMT", Some(0)),
             ("retry-after", "-1", None),
             ("retry-after", "soon", None),
+            ("retry-after", "18446744073709551615", None),
+            ("retry-after", "1e18", Some(YEAR)),
+            ("retry-after", "1e308", None),
+            ("retry-after", "inf", None),
+            ("retry-after", "NaN", None),
+            ("retry-after-ms", "NaN", None),
+            ("retry-after-ms", "1e21", Some(YEAR)),
+            ("retry-after-ms", "-5", None),
+            ("retry-after", "Fri, 31 Dec 9999 23:59:59 GMT", Some(YEAR)),
         ];
         for (name, value, expected) in table {
             let headers =
@@ -326,5 +344,12 @@ mod tests {
         assert!(
             matches!(of(429, body), ProviderError::RateLimited { retry_after: Some(pause), .. } if pause.as_secs() == 34)
         );
+        for (delay, expected) in [("1e18s", Some(CLOCK_LIMIT)), ("1e308s", None), ("NaNs", None), ("-1s", None)] {
+            let body = format!(r#"{{"error":{{"code":429,"message":"x","details":[{{"retryDelay":"{delay}"}}]}}}}"#);
+            assert!(
+                matches!(of(429, &body), ProviderError::RateLimited { retry_after, .. } if retry_after == expected),
+                "{delay}"
+            );
+        }
     }
 }

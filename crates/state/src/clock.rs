@@ -35,7 +35,8 @@ impl Clock {
     /// A stored moment on the monotonic clock; moments before the start are the start.
     pub(crate) fn instant(&self, moment: Millis) -> Instant {
         let since_start = u64::try_from(moment.saturating_sub(self.wall)).unwrap_or(0);
-        self.start + Duration::from_millis(since_start)
+        // Clocks cannot add just any number that may stand in a file.
+        self.start.checked_add(Duration::from_millis(since_start)).unwrap_or(self.start + LONGEST_DELAY)
     }
 }
 

@@ -77,7 +77,7 @@ impl Exchange<'_> {
 
     /// Waits, unless there is no time for that.
     pub(super) async fn pause(&self, pause: Duration) -> Result<(), SpeechError> {
-        if self.began.elapsed() + pause >= self.total {
+        if self.began.elapsed().saturating_add(pause) >= self.total {
             return Err(self.late());
         }
         tokio::time::sleep(pause).await;
