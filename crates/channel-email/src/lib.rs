@@ -26,6 +26,7 @@ mod login;
 mod mailbox;
 mod oauth;
 mod receive;
+mod refused;
 mod route;
 mod servers;
 mod smtp;

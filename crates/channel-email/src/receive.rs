@@ -20,6 +20,7 @@ use crate::envelope::{Envelope, Skip};
 use crate::error::MailError;
 use crate::inbound::Arrived;
 use crate::mailbox::{MailUid, Mailbox, Mark};
+use crate::refused::Refused;
 use crate::standing::{Standing, Trouble};
 use crate::start::{first_day, last_mail, note_last_mail};
 use crate::tries;
@@ -38,6 +39,9 @@ const BEGINNING: u32 = 262_144;
 /// Reason where no server's report is trusted.
 const NO_REPORTER: &str = "authservId is not set, so no mail is believed and all of it stays unread: \
                            `nanobot channels login` learns it from a mail that you send to the assistant";
+/// Reason at the start while refused mails are still there.
+const STILL_REFUSED: &str = "mail was refused and stays unread, because its sender is not proven: the log says why, \
+                             and docs/channels/email.md what the mail server has to report";
 /// How often to look in a row when there seems to be something and nothing is found.
 const LOOKS: u32 = 2;
 /// How many mails are remembered as dealt with.
@@ -73,6 +77,8 @@ pub(crate) struct Memory {
 #[derive(Debug, Default)]
 struct Remembered {
     handled: BTreeSet<MailUid>,
+    /// Those that an earlier program may have refused, too.
+    refused: Refused,
     /// This one and all before it were dealt with, in a mailbox that does not say so itself.
     last: Option<MailUid>,
     refused_logins: u32,
@@ -88,7 +94,7 @@ impl Memory {
     fn is_handled(&self, mail: MailUid) -> bool {
         self.with(|memory| {
             let is_before = |last: MailUid| last.validity == mail.validity && mail.uid <= last.uid;
-            memory.handled.contains(&mail) || memory.last.is_some_and(is_before)
+            memory.handled.contains(&mail) || memory.refused.knows(mail) || memory.last.is_some_and(is_before)
         })
     }
 
@@ -165,7 +171,9 @@ impl EmailChannel {
             let last = last_mail(self.config(), context.notes.as_ref()).await?;
             self.memory.with(|memory| memory.last = last);
         }
-        self.memory.with(|memory| memory.refused_logins = 0);
+        let refused = Refused::read(self.config(), context.notes.as_ref()).await?;
+        self.memory.with(|memory| (memory.refused_logins, memory.refused) = (0, refused));
+        let mut is_first_look = true;
         tracing::info!(channel = %self.name, mailbox = self.config().imap_mailbox, "receiving mail");
         context.progress.alive();
         loop {
@@ -175,6 +183,9 @@ impl EmailChannel {
             while looks_left > 0 {
                 looks_left -= 1;
                 let waiting = mailbox.waiting(since).await?;
+                if std::mem::take(&mut is_first_look) {
+                    self.recall_refused(&waiting, context).await?;
+                }
                 context.progress.alive();
                 let fresh: Vec<_> = waiting.into_iter().filter(|mail| !self.memory.is_handled(*mail)).collect();
                 for mail in &fresh {
@@ -221,7 +232,7 @@ impl EmailChannel {
             Err(skip) => {
                 self.try_is_over(mail, context).await?;
                 if let Skip::Unproven(reason) = skip {
-                    return self.refuse(mailbox, mail, reason).await;
+                    return self.refuse(mailbox, mail, reason, context).await;
                 }
                 tracing::info!(channel = %self.name, uid = mail.uid, reason = %skip, "a mail is passed over");
                 let fate = if skip.is_odd() { Fate::Odd } else { Fate::Skipped };
@@ -255,13 +266,37 @@ impl EmailChannel {
     }
 
     /// Leaves a mail as it is whose sender is not proven, and says so once.
-    async fn refuse(&self, mailbox: &mut Mailbox, mail: MailUid, reason: &str) -> Result<Next, MailError> {
+    async fn refuse(
+        &self,
+        mailbox: &mut Mailbox,
+        mail: MailUid,
+        reason: &str,
+        context: &ChannelContext,
+    ) -> Result<Next, MailError> {
         tracing::info!(channel = %self.name, uid = mail.uid, reason, "a mail is refused: its sender is not proven");
         let advice = "`nanobot channels login` and docs/channels/email.md say what the mail server has to report";
         self.complain(&format!(
             "mail is refused and stays unread, because its sender is not proven ({reason}): {advice}"
         ));
+        let note = self.memory.with(|memory| memory.refused.insert(mail));
+        Refused::write(&note, self.config(), context.notes.as_ref()).await?;
         self.settle(mailbox, mail, Fate::Unproven).await
+    }
+
+    /// Shows that mails are still there that were refused, and forgets those that are not.
+    async fn recall_refused(&self, waiting: &BTreeSet<MailUid>, context: &ChannelContext) -> Result<(), MailError> {
+        let (note, are_there) = self.memory.with(|memory| {
+            let note = memory.refused.retain(waiting);
+            (note, waiting.iter().any(|mail| memory.refused.knows(*mail)))
+        });
+        if let Some(note) = note {
+            Refused::write(&note, self.config(), context.notes.as_ref()).await?;
+        }
+        // The log said so when they were refused.
+        if are_there && self.memory.trouble.begin(STILL_REFUSED) {
+            tracing::debug!(channel = %self.name, "mails that were refused are still unread");
+        }
+        Ok(())
     }
 
     /// Says what is wrong, in the log once, and in the channel's health for as long as it is.

@@ -69,6 +69,16 @@ pub(crate) async fn note(
     notes.write(name, &format!("{} {text}", mark(config))).await.map_err(MailError::Notes)
 }
 
+/// Notes something about this mailbox that may be lost with the machine.
+pub(crate) async fn jot(
+    config: &EmailConfig,
+    notes: &dyn Notes,
+    name: &'static str,
+    text: &str,
+) -> Result<(), MailError> {
+    notes.jot(name, &format!("{} {text}", mark(config))).await.map_err(MailError::Notes)
+}
+
 /// Tells the mailbox from others.
 fn mark(config: &EmailConfig) -> String {
     let EmailConfig { imap_host, imap_username, imap_mailbox, .. } = config;

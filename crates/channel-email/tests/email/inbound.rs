@@ -207,6 +207,41 @@ async fn a_mail_without_proof_stays_unread_and_that_is_said_once() {
 }
 
 #[tokio::test]
+async fn a_refused_mail_is_read_once_for_what_is_trusted_and_not_at_every_start() {
+    let fake = MailFake::start().await.unwrap();
+    let good = note(ANN, "1@friend.test", "hi");
+    let forged = [good.replace("dkim=pass", "dkim=fail"), good.replace("mx.bot.test;", "mx.other.test;")];
+    let forged = forged.map(|mail| fake.push(mail));
+    let fetched = || fake.commands().iter().filter(|command| *command == "UID FETCH").count();
+    let assistant = played();
+    let keys = json!({"idleSeconds": 1});
+    let running = Running::of(channel(&fake, &keys), Arc::clone(&assistant));
+    assistant.wait_until("both to be refused", |seen| seen.impaired.len() > 2).await.unwrap();
+    running.stop().await;
+    assert_eq!(fetched(), 2);
+    // Each start knows only what is on disk.
+    for start in 1..=3 {
+        let before = assistant.seen().impaired.len();
+        let running = Running::of(channel(&fake, &keys), Arc::clone(&assistant));
+        let seen = assistant.wait_until("a look", |seen| seen.impaired.len() > before + 2).await.unwrap();
+        running.stop().await;
+        let why = seen.impaired.last().unwrap();
+        assert!(why.starts_with("mail was refused and stays unread"), "{why}");
+        assert_eq!((fetched(), seen.arrived.len()), (2, 0), "start {start}");
+    }
+    // Other mails are read as before, and another server to trust is another question.
+    fake.push(good);
+    let running = Running::of(channel(&fake, &keys), Arc::clone(&assistant));
+    assistant.message(1).await.unwrap();
+    running.stop().await;
+    let running =
+        Running::of(channel(&fake, &json!({"authservId": "mx.other.test", "idleSeconds": 1})), Arc::clone(&assistant));
+    assistant.message(2).await.unwrap();
+    running.stop().await;
+    assert!(!fake.has_flag(forged[0], r"\Seen") && fake.has_flag(forged[1], r"\Seen"));
+}
+
+#[tokio::test]
 async fn without_a_name_to_trust_the_channel_says_what_is_missing_and_believes_nobody() {
     let fake = MailFake::start().await.unwrap();
     let uid = fake.push(note(ANN, "1@friend.test", "hi"));
