@@ -2,9 +2,15 @@
 
 use std::process::Stdio;
 
+#[cfg(target_os = "linux")]
+use nanobot_testkit::TelegramFake;
+#[cfg(target_os = "linux")]
+use nanobot_testkit::telegram::{FileKind, Incoming, Person, TOKEN};
 use nanobot_testkit::{Gate, ModelServer, Reply};
 use nix::sys::signal::Signal;
 use serde_json::json;
+#[cfg(target_os = "linux")]
+use tokio::process::Command;
 
 use crate::gateway::Running;
 use crate::support::{DEADLINE, Home, assert_says, until};
@@ -67,7 +73,7 @@ async fn syncs_of_a_turn(durability: &str) -> Option<usize> {
     command.args(["-f", "-y", "-e", "trace=fsync,fdatasync", "-o"]).arg(&trace);
     command.arg(env!("CARGO_BIN_EXE_nanobot")).args(["agent", "-m", "second"]);
     // The model is served by this very thread, so nothing may block it.
-    let mut command = tokio::process::Command::from(command);
+    let mut command = Command::from(command);
     let running = command.stdin(Stdio::null()).kill_on_drop(true).output();
     let ended = tokio::time::timeout(DEADLINE, running).await.expect("the program ends in time");
     if !ended.is_ok_and(|ended| ended.status.success()) {
@@ -86,5 +92,70 @@ async fn durability_os_reaches_the_sessions_of_the_program() {
             assert_eq!(os, 0, "nothing waits for the disk");
         }
         _ => eprintln!("SKIPPED: strace is not there or may not trace, so nobody can count the syncs of the program"),
+    }
+}
+
+/// The line of a trace at which a call was over that `is_meant`; a call that another thread interrupts
+/// has two lines.
+#[cfg(target_os = "linux")]
+fn over_at(lines: &[&str], is_meant: impl Fn(&str) -> bool) -> Option<usize> {
+    let begun = lines.iter().position(|line| is_meant(line))?;
+    let line = lines[begun];
+    if !line.ends_with("<unfinished ...>") {
+        return Some(begun);
+    }
+    let thread = line.split_whitespace().next()?;
+    let is_rest = |line: &&str| line.split_whitespace().next() == Some(thread) && line.contains("resumed>");
+    lines.iter().skip(begun + 1).position(is_rest).map(|rest| begun + 1 + rest)
+}
+
+/// A power cut leaves no message whose file is missing: the file, its name and the name of its folder
+/// are synced before the ledger takes the message.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_received_file_is_on_disk_before_the_message_that_names_it() {
+    let (model, telegram) = (ModelServer::answering(|_| Reply::text("ok")).await.unwrap(), TelegramFake::start().await);
+    let (telegram, home) = (telegram.unwrap(), Home::new());
+    home.configure(&json!({
+        "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
+        "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
+        "channels": {"telegram": {
+            "enabled": true, "token": TOKEN, "apiBase": telegram.api_base(), "allowFrom": ["7"],
+        }},
+    }));
+    let may_trace = Command::new("strace").args(["-o", "/dev/null", "true"]).stdin(Stdio::null()).status().await;
+    if !may_trace.is_ok_and(|status| status.success()) {
+        eprintln!("SKIPPED: strace is not there or may not trace, so nobody can see the order of syncs");
+        return;
+    }
+    let trace = home.path().join("trace");
+    let mut command = home.of("strace".as_ref());
+    // The gateway is the child of this test, and the tracer is nobody's.
+    command.args(["-D", "-f", "-y", "-s", "5000", "-e", "trace=fsync,fdatasync,pwrite64", "-o"]).arg(&trace);
+    command.arg(env!("CARGO_BIN_EXE_nanobot")).args(["gateway", "--port", "0"]);
+    let gateway = Running::run(command).await;
+    let file = Incoming::private(&Person::new(7, "Ann", "ann_x"), "read this");
+    telegram.push(file.with_file(FileKind::Document, "report.txt", "text/plain", "the report"));
+    until("it is answered", async || telegram.texts_in(7).contains(&"ok".to_owned())).await;
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+    until("the trace is whole", async || {
+        std::fs::read_to_string(&trace).is_ok_and(|text| text.trim_end().ends_with("+++ exited with 0 +++"))
+    })
+    .await;
+    let names = home.names("media/telegram");
+    let [name] = names.as_slice() else { panic!("{names:?}") };
+    let traced = std::fs::read_to_string(&trace).unwrap();
+    let lines: Vec<&str> = traced.lines().collect();
+    if !traced.contains("state.db") {
+        eprintln!("SKIPPED: the tracer may not see which files are synced");
+        return;
+    }
+    let named = lines.iter().position(|line| line.contains("/state.db") && line.contains(name.as_str()));
+    let named = named.expect("the ledger has the message");
+    let synced = |place: &str| over_at(&lines, |line| line.contains("sync(") && line.contains(place));
+    for place in ["/media/telegram/.part-", "/media/telegram>", "/media>"] {
+        let synced = synced(place).unwrap_or_else(|| panic!("{place} is never synced"));
+        assert!(synced < named, "{place} is synced in line {synced}, and the message is stored in line {named}");
     }
 }

@@ -235,6 +235,61 @@ mod through_the_gateway {
         assert_eq!(gateway.end().await.1, Some(0));
     }
 
+    /// The gateway is killed while a platform asks for patience; meanwhile one file is deleted, and the
+    /// other ones become links to one outside.
+    #[tokio::test]
+    async fn an_attachment_outlives_its_file_and_the_gateway() {
+        // The kill may come while the platform is asked, so what is in doubt is sent again.
+        let media = json!(["report.txt", "gone.txt", "[sticker:wave]"]);
+        let model = ModelServer::scripted([
+            Reply::call("message", &json!({"content": "Here", "media": media})),
+            Reply::text("Done."),
+        ]);
+        let (model, telegram, home) = (model.await.unwrap(), TelegramFake::start().await.unwrap(), Home::new());
+        home.configure(&json!({
+            "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
+            "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
+            "channels": {"telegram": {
+                "enabled": true, "token": TOKEN, "apiBase": telegram.api_base(), "allowFrom": ["7"],
+                "uncertain": "resend_marked",
+            }},
+        }));
+        let outside = home.path().parent().unwrap().join("outside.txt");
+        std::fs::write(&outside, CANARY).unwrap();
+        home.write("workspace/stickers/index.json", r#"{"wave": "wave.txt"}"#);
+        for (name, text) in [("report.txt", "the report"), ("gone.txt", "what is gone"), ("stickers/wave.txt", "hi")] {
+            home.write(&format!("workspace/{name}"), text);
+        }
+        for _ in 0..3 {
+            telegram.fail_next("sendMediaGroup", Fault::RetryAfter(1));
+        }
+        let gateway = Running::start(&home).await;
+        telegram.push(Incoming::private(&Person::new(7, "Ann", "ann_x"), "send them"));
+        telegram.wait_for_calls("sendMediaGroup", 1).await.unwrap();
+        gateway.signal(Signal::SIGKILL);
+        gateway.end().await;
+        for name in ["report.txt", "gone.txt", "stickers/wave.txt"] {
+            std::fs::remove_file(home.workspace().join(name)).unwrap();
+        }
+        for name in ["report.txt", "stickers/wave.txt"] {
+            symlink(&outside, home.workspace().join(name)).unwrap();
+        }
+        let gateway = Running::start(&home).await;
+        let sent = |sent: &[nanobot_testkit::telegram::SentMessage]| {
+            let files: Vec<_> = sent.iter().filter_map(|message| message.file.clone()).collect();
+            Some(files).filter(|files| files.len() >= 2)
+        };
+        let files = telegram.wait_for("the files", sent).await.unwrap();
+        let files: Vec<_> = files.iter().map(|file| (file.name.as_str(), &file.bytes[..])).collect();
+        assert_eq!(files, [("report.txt", &b"the report"[..]), ("gone.txt", &b"what is gone"[..])]);
+        // The name in the stickers is resolved when the message is sent, and the link leads out of them.
+        let is_text = async || telegram.texts_in(7).iter().any(|text| text.contains("[sticker:wave]"));
+        until("the sticker that is none any more stays as text", is_text).await;
+        assert!(telegram.sent().iter().all(|message| !message.text.contains(CANARY)));
+        gateway.signal(Signal::SIGTERM);
+        assert_eq!(gateway.end().await.1, Some(0));
+    }
+
     /// Files that an older version left readable are closed, and that is said, once.
     #[tokio::test]
     async fn a_home_that_others_could_read_is_tightened_and_that_is_said_once() {

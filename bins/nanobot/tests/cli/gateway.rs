@@ -57,6 +57,12 @@ impl Running {
         tokio::time::timeout(DEADLINE, Self::of(command)).await.expect("the gateway starts in time")
     }
 
+    /// Starts a gateway by this command, in which it is the child of the test.
+    #[cfg(target_os = "linux")]
+    pub(crate) async fn run(command: std::process::Command) -> Self {
+        tokio::time::timeout(DEADLINE, Self::of(command)).await.expect("the gateway starts in time")
+    }
+
     async fn of(command: std::process::Command) -> Self {
         let mut command = Command::from(command);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);

@@ -45,6 +45,8 @@ mod pairing;
 #[cfg(unix)]
 mod places;
 #[cfg(unix)]
+mod poison;
+#[cfg(unix)]
 mod prompt;
 mod replay;
 mod secrets;

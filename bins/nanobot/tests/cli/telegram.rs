@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::gateway::Running;
-use crate::support::{Home, until};
+use crate::support::{Home, assert_says, until};
 
 /// The channel lets person 7 in, and has these settings beside what it needs.
 fn configure(home: &Home, model: &ModelServer, telegram: &TelegramFake, more: &Value) {
@@ -150,4 +150,71 @@ async fn half_an_answer_that_a_kill_left_gives_way_to_the_whole_one() {
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
     assert_eq!(telegram.texts_in(7), ["All of it."]);
+}
+
+/// The tool has answered, and what the model says after that is half shown already.
+#[tokio::test]
+async fn words_after_an_answer_by_the_tool_leave_no_draft() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let model = ModelServer::answering(move |request| {
+        let is_answered = request.messages().last().is_some_and(|message| message["role"] == "tool");
+        match is_answered {
+            true => Reply::deltas(["I have told you.", " All of it."]).holding(&held),
+            false => Reply::call("message", &json!({"content": "By the tool."})),
+        }
+    });
+    let (model, telegram, home) = (model.await.unwrap(), TelegramFake::start().await.unwrap(), Home::new());
+    configure(&home, &model, &telegram, &json!({"reactEmoji": "", "aliveNoticeS": 3600}));
+    let gateway = Running::start(&home).await;
+    telegram.push(Incoming::private(&Person::new(7, "Ann", "ann_x"), "tell me"));
+    until("the draft is shown", async || telegram.texts_in(7) == ["By the tool.", "I have told you."]).await;
+    gate.open();
+    until("the draft is gone", async || telegram.texts_in(7) == ["By the tool."]).await;
+    let note = home.path().join("channels/telegram/drafts");
+    until("nothing is noted any more", async || !note.exists()).await;
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+    assert_eq!(telegram.texts_in(7), ["By the tool."]);
+}
+
+#[tokio::test]
+async fn what_is_forwarded_quoted_or_sent_through_a_bot_is_no_command_and_marked() {
+    let model = ModelServer::answering(|_| Reply::text("I see."));
+    let (model, telegram, home) = (model.await.unwrap(), TelegramFake::start().await.unwrap(), Home::new());
+    configure(&home, &model, &telegram, &json!({"streaming": false, "reactEmoji": ""}));
+    let gateway = Running::start(&home).await;
+    let person = |id: i64, name: &str| json!({"id": id, "is_bot": false, "first_name": name});
+    let message = |number: i64, text: &str, more: &Value| {
+        let mut message = json!({
+            "message_id": number, "date": 1, "from": person(7, "Ann"), "text": text,
+            "chat": {"id": 7, "type": "private", "first_name": "Ann"},
+            "entities": [{"type": "bot_command", "offset": 0, "length": text.len()}],
+        });
+        message.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        message
+    };
+    let forwarded = json!({"forward_origin": {"type": "user", "date": 1, "sender_user": person(9, "Eve")}});
+    let by_bot = json!({"via_bot": {"id": 66, "is_bot": true, "first_name": "Helper", "username": "helper_bot"}});
+    // A chat comes into being with what a person says there.
+    telegram.push(Incoming::private(&Person::new(7, "Ann", "ann_x"), "hello"));
+    until("it is answered", async || telegram.texts_in(7).len() == 1).await;
+    let mut asked = 1;
+    for (number, more, mark) in [(900_001, forwarded, "[forwarded"), (900_002, by_bot, "helper_bot")] {
+        telegram.push_raw("message", message(number, "/restart", &more)).unwrap();
+        asked += 1;
+        let requests = model.wait_for(asked).await.unwrap();
+        let said = requests.last().unwrap().last_user_text();
+        assert_says(&said, &[mark, "/restart"]);
+        assert!(!said.trim_start().starts_with('/'), "{said}");
+        until("it is answered", async || telegram.texts_in(7).len() == asked).await;
+    }
+    assert_eq!(telegram.texts_in(7), ["I see."; 3]);
+    // It goes on, and its own word is a command.
+    telegram.push(Incoming::private(&Person::new(7, "Ann", "ann_x"), "/status"));
+    until("the command is answered", async || telegram.texts_in(7).iter().any(|text| text.contains("Session"))).await;
+    assert_eq!(model.requests().len(), 3);
+    gateway.signal(Signal::SIGTERM);
+    let (rest, code) = gateway.end().await;
+    assert_eq!((code, rest.contains("Restarting")), (Some(0), false), "{rest}");
 }

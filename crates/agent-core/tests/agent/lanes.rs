@@ -297,6 +297,43 @@ async fn a_chat_sees_what_is_not_settled_in_it_and_decides() {
     running.stop().await;
 }
 
+/// The `message` tool has answered, so what the model says after that is no reply.
+#[tokio::test(start_paused = true)]
+async fn a_suppressed_reply_withdraws_the_draft_that_showed_it() {
+    let script = [
+        Reply::call("message", &json!({"content": "by the tool"})),
+        Reply::deltas(["I have ", "told you."]),
+        Reply::text("As before."),
+    ];
+    let world = World::new(ScriptedProvider::scripted(script));
+    let mut running = Running::start(&world).await;
+    running.say("1", "a", "go").await;
+    let (mut streams, mut withdrawn, mut finals) = (Vec::new(), Vec::new(), Vec::new());
+    while finals.is_empty() {
+        let next = tokio::time::timeout(std::time::Duration::from_mins(1), running.out.next());
+        let delivery = next.await.expect("a stream that is withdrawn, and a reply after that").unwrap();
+        delivery.settle(Settle::Ack).await.unwrap();
+        let message = &delivery.message;
+        match &message.kind {
+            OutboundKind::Delta { stream } => streams.push((stream.clone(), message.content.clone())),
+            OutboundKind::Withdrawn { stream } => {
+                withdrawn.push((stream.clone(), streams.len()));
+                running.say("1", "b", "and on").await;
+            }
+            OutboundKind::Final | OutboundKind::Notice => finals.push(message.content.clone()),
+            _ => {}
+        }
+    }
+    running.stop().await;
+    assert_eq!(finals, ["As before."], "what was suppressed is not sent");
+    assert_eq!(world.outbox.0.lock().unwrap().len(), 1, "the tool has answered");
+    let text: String = streams.iter().filter(|(stream, _)| *stream == streams[0].0).map(|(_, text)| &**text).collect();
+    assert_eq!(text, "I have told you.");
+    let [(stream, after)] = withdrawn.as_slice() else { panic!("{withdrawn:?}") };
+    assert_eq!(*stream, streams[0].0, "the stream that showed it");
+    assert!(*after >= 1, "after it was shown");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_flood_waits_in_the_ledger_and_its_sender_is_told_once() {
     const MESSAGES: usize = 3_000;

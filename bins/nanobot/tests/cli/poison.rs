@@ -1,0 +1,204 @@
+//! Messages whose handling ends the program again and again: each is set aside after four tries, and
+//! what comes after it is answered.
+//!
+//! Decision: the seam is a file that never comes, so that the message is being handled for as long as
+//! it takes to see its try in the note and to kill the program. Whatever a parser may do to it ends in
+//! the same way for the next start.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use nanobot_testkit::{
+    DiscordFake, ModelServer, Reply, ReservedPort, SlackFake, TelegramFake, discord, slack, telegram,
+};
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+
+use crate::gateway::Running;
+use crate::support::{Home, assert_says, until};
+
+/// Tries after which a message is set aside.
+const TRIES: usize = 4;
+
+async fn model() -> ModelServer {
+    ModelServer::answering(|request| Reply::text(format!("I read: {}", request.last_user_text()))).await.unwrap()
+}
+
+fn home(model: &ModelServer, channel: &str, section: Value) -> Home {
+    let mut section = section;
+    let usual = json!({"enabled": true, "allowFrom": ["*"], "streaming": false, "reactEmoji": ""});
+    section.as_object_mut().unwrap().extend(usual.as_object().unwrap().clone());
+    let home = Home::new();
+    home.configure(&json!({
+        "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
+        "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
+        "channels": {channel: section},
+    }));
+    home
+}
+
+/// Starts a gateway, waits until it tries what `key` names for the `life`th time, and kills it.
+async fn die(home: &Home, channel: &str, key: &str, life: usize) {
+    let gateway = Running::start(home).await;
+    let note = home.path().join(format!("channels/{channel}/tries"));
+    let line = format!("{life} {key}");
+    let is_noted = async || std::fs::read_to_string(&note).is_ok_and(|text| text.lines().any(|noted| noted == line));
+    until(&format!("try {life} of {key} is noted"), is_noted).await;
+    gateway.signal(Signal::SIGKILL);
+    gateway.end().await;
+}
+
+/// What `channels status` says of a channel.
+async fn status(home: &Home, channel: &str) -> String {
+    let run = home.run(&["channels", "status", "--json"]).await;
+    let reports: Value = serde_json::from_str(&run.stdout).unwrap();
+    let report = reports.as_array().unwrap().iter().find(|report| report["name"] == channel).unwrap();
+    format!("{} {}", report["state"].as_str().unwrap(), report["why"].as_str().unwrap_or_default())
+}
+
+/// One message was set aside, and holds this text; the operator is told.
+async fn assert_set_aside(home: &Home, channel: &str, text: &str) {
+    let folder = format!("channels/{channel}/set-aside");
+    let names = home.names(&folder);
+    assert_eq!(names.len(), 1, "{names:?}");
+    let place = format!("{folder}/{}", names[0]);
+    assert_says(&home.read(&place), &[text]);
+    assert_eq!(std::fs::metadata(home.path().join(place)).unwrap().permissions().mode() & 0o777, 0o600);
+    until("the status says so", async || status(home, channel).await.starts_with("degraded 1 message was set aside"))
+        .await;
+    assert_says(&home.read("logs/gateway.log"), &["a message ended the program each time it was handled"]);
+}
+
+/// A person has looked at what was set aside and removed it: the next start knows nothing of it.
+async fn assert_well_again(home: &Home, channel: &str) {
+    std::fs::remove_dir_all(home.path().join(format!("channels/{channel}/set-aside"))).unwrap();
+    let gateway = Running::start(home).await;
+    until("all is well", async || status(home, channel).await.starts_with("running")).await;
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+}
+
+#[tokio::test]
+async fn an_update_that_ends_every_poller_is_set_aside_and_the_next_one_answered() {
+    let (model, telegram) = (model().await, TelegramFake::start().await.unwrap());
+    let keys = json!({"token": telegram::TOKEN, "apiBase": telegram.api_base(), "pollTimeout": 1});
+    telegram_survives(&model, &telegram, &home(&model, "telegram", keys)).await;
+}
+
+#[tokio::test]
+async fn an_update_that_ends_every_webhook_is_set_aside_and_the_next_one_answered() {
+    let (model, telegram) = (model().await, TelegramFake::start().await.unwrap());
+    let port = ReservedPort::new().unwrap();
+    telegram.post_to(port.address());
+    let keys = json!({
+        "token": telegram::TOKEN, "apiBase": telegram.api_base(), "mode": "webhook",
+        "webhookUrl": "https://bot.test/telegram", "webhookListenPort": port.number(),
+        "webhookSecretToken": "a-secret_word",
+    });
+    telegram_survives(&model, &telegram, &home(&model, "telegram", keys)).await;
+}
+
+async fn telegram_survives(model: &ModelServer, telegram: &TelegramFake, home: &Home) {
+    let (ann, bob) = (telegram::Person::new(7, "Ann", "ann"), telegram::Person::new(8, "Bob", "bob"));
+    let file = telegram::Incoming::private(&ann, "read this");
+    let poison = telegram.push(file.with_file(telegram::FileKind::Document, "poison.bin", "a/b", "x"));
+    let innocent = telegram.push(telegram::Incoming::private(&bob, "and this"));
+    let key = poison.update_id.unwrap().to_string();
+    for life in 1..=TRIES {
+        telegram.fail_next("getFile", telegram::Fault::Hang);
+        die(home, "telegram", &key, life).await;
+    }
+    let fetched = telegram.calls_of("getFile").len();
+    telegram.push(telegram::Incoming::private(&ann, "what comes after it"));
+    let gateway = Running::start(home).await;
+    let answers = |chat: i64, text: &str| {
+        let answer = format!("I read: {text}");
+        telegram.texts_in(chat).iter().filter(|text| text.starts_with(&answer)).count()
+    };
+    until("the next one is answered", async || answers(7, "what comes after it") == 1).await;
+    until("what came with it is answered", async || answers(8, "and this") == 1).await;
+    for pushed in [poison, innocent] {
+        telegram.wait_for_acknowledged(pushed).await.unwrap();
+    }
+    assert_set_aside(home, "telegram", "poison.bin").await;
+    assert_eq!(telegram.calls_of("getFile").len(), fetched, "it is not handled any more");
+    assert_eq!(answers(7, "read this"), 0);
+    assert!(model.requests().iter().all(|request| !request.last_user_text().contains("read this")));
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+    assert_well_again(home, "telegram").await;
+}
+
+/// Slack tells of it again, and at the next start it is in the history: both are the same message.
+#[tokio::test]
+async fn an_event_of_slack_is_set_aside_however_it_comes_again() {
+    let (model, fake) = (model().await, SlackFake::start().await.unwrap());
+    let keys = json!({"botToken": slack::BOT_TOKEN, "appToken": slack::APP_TOKEN, "apiBase": fake.api_base()});
+    let home = home(&model, "slack", keys);
+    let ann = slack::Person::new("U1ANN", "ann");
+    let answers = |text: &str| {
+        let answer = format!("I read: {text}");
+        fake.texts_in(&ann.direct()).iter().filter(|text| text.starts_with(&answer)).count()
+    };
+    let gateway = Running::start(&home).await;
+    fake.push(slack::Incoming::direct(&ann, "before"));
+    until("the conversation is known", async || answers("before") == 1).await;
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+
+    let file = slack::Incoming::direct(&ann, "read this").with_file("poison.bin", "a/b", "x");
+    let poison = fake.push(file);
+    let key = format!("{}/{}", poison.channel, poison.ts);
+    for life in 1..=TRIES {
+        fake.fail_next("download", slack::Fault::Hang);
+        die(&home, "slack", &key, life).await;
+    }
+    let fetched = fake.downloads();
+    fake.push(slack::Incoming::direct(&ann, "what comes after it"));
+    let gateway = Running::start(&home).await;
+    until("the next one is answered", async || answers("what comes after it") == 1).await;
+    assert_set_aside(&home, "slack", "poison.bin").await;
+    assert_eq!((fake.downloads(), answers("read this")), (fetched, 0));
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+    assert_eq!(fake.complaints(), Vec::<String>::new());
+    assert_well_again(&home, "slack").await;
+}
+
+/// Discord tells of it once; what the next starts fetch is the history of the chat.
+#[tokio::test]
+async fn a_message_of_discord_is_set_aside_however_it_comes_again() {
+    let (model, fake) = (model().await, DiscordFake::start().await.unwrap());
+    let home = home(&model, "discord", json!({"token": discord::TOKEN, "apiBase": fake.api_base()}));
+    let ann = discord::Person::new(7, "ann");
+    let chat = fake.direct_channel(&ann);
+    let answers = |text: &str| {
+        let answer = format!("I read: {text}");
+        fake.texts_in(chat).iter().filter(|text| text.starts_with(&answer)).count()
+    };
+    let gateway = Running::start(&home).await;
+    fake.wait_for_identifies(1).await.unwrap();
+    fake.push(discord::Incoming::direct(&ann, "before"));
+    until("the conversation is known", async || answers("before") == 1).await;
+    let file = discord::Incoming::direct(&ann, "read this").with_file("poison.bin", "a/b", "x");
+    fake.fail_next("download", discord::Fault::Hang);
+    let poison = fake.push(file);
+    let key = poison.message_id.to_string();
+    let note = home.path().join("channels/discord/tries");
+    let is_noted = async || std::fs::read_to_string(&note).is_ok_and(|text| text.contains(&format!("1 {key}\n")));
+    until("its first try is noted", is_noted).await;
+    gateway.signal(Signal::SIGKILL);
+    gateway.end().await;
+    for life in 2..=TRIES {
+        fake.fail_next("download", discord::Fault::Hang);
+        die(&home, "discord", &key, life).await;
+    }
+    let fetched = fake.calls_of("download").len();
+    let gateway = Running::start(&home).await;
+    fake.push(discord::Incoming::direct(&ann, "what comes after it"));
+    until("the next one is answered", async || answers("what comes after it") == 1).await;
+    assert_set_aside(&home, "discord", "poison.bin").await;
+    assert_eq!((fake.calls_of("download").len(), answers("read this")), (fetched, 0));
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+    assert_well_again(&home, "discord").await;
+}
