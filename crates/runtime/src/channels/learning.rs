@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nanobot_channel::{NoteError, Notes};
+use nanobot_channel::{Aside, NoteError, Notes};
 use nanobot_redact::Secrets;
 
 use crate::secrets::tokens_in;
@@ -27,6 +27,19 @@ impl Notes for LearningNotes {
 
     async fn remove(&self, name: &'static str) -> Result<(), NoteError> {
         self.inner.remove(name).await
+    }
+
+    async fn jot(&self, name: &'static str, text: &str) -> Result<(), NoteError> {
+        self.secrets.learn(tokens_in(text));
+        self.inner.jot(name, text).await
+    }
+
+    async fn set_aside(&self, key: &str, bytes: &[u8]) -> Result<(), NoteError> {
+        self.inner.set_aside(key, bytes).await
+    }
+
+    async fn aside(&self) -> Result<Aside, NoteError> {
+        self.inner.aside().await
     }
 }
 
