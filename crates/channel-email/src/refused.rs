@@ -25,7 +25,7 @@ const KEPT: usize = 4000;
 /// The refused mails of one mailbox.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Refused {
-    /// What is trusted, and the mailbox's validity. Mails of another one are not known.
+    /// The trusted settings and the mailbox's validity. Mails of another one are not known.
     trust: String,
     validity: u32,
     /// This one and all before it are refused.

@@ -7,7 +7,7 @@
 //! the next process, so that none is blamed for another. A note that cannot be written keeps no
 //! event waiting; it is only not counted then.
 //!
-//! What was set aside keeps its channel `degraded` until a person has removed the file.
+//! A channel stays `degraded` until a person has removed the files that were set aside.
 //!
 //! What it does not do: parse, and confirm anything to a platform.
 

@@ -60,7 +60,7 @@ pub(crate) enum SkillsCommand {
 
 /// How much of a description the list shows, in characters.
 const DESCRIPTION: usize = 100;
-/// How much of a skill is shown to a person who is asked about it, in characters.
+/// Characters of a skill that are shown to a person who is asked about it.
 const SHOWN: usize = 2000;
 
 /// Answers a question about skills, or changes which there are.

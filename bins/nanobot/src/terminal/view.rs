@@ -100,7 +100,7 @@ impl View {
         pieces
     }
 
-    /// What of a reply was not shown piece by piece: a paragraph that was added, or all of it.
+    /// Returns the part of a reply that was not shown piece by piece: an added paragraph, or all of it.
     fn unseen<'a>(&self, text: &'a str) -> &'a str {
         let shown = self.run.trim();
         let rest = text.trim().strip_prefix(shown).filter(|_| self.stream.is_some() && !shown.is_empty());

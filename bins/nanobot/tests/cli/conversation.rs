@@ -151,7 +151,7 @@ fn a_turn_with_a_call() -> [Reply; 2] {
     [Reply::text("Let me look.").and_calls([call]), Reply::text("Two files.")]
 }
 
-/// What is shown with these settings: the words, and the hint.
+/// Returns the words and the hint that are shown with these settings.
 const SHOWN: [(&str, bool, bool); 4] = [
     (r#"{}"#, true, true),
     (r#"{"sendProgress": true, "sendToolHints": true}"#, true, true),

@@ -103,7 +103,7 @@ fn reading(mailbox: &MailFake, model: &ModelServer) -> Home {
     home
 }
 
-/// What Ann's mails begin with.
+/// The first lines of Ann's mails.
 const ENVELOPE: &str = "Authentication-Results: mx.bot.test; dkim=pass header.d=people.test; spf=pass \
                         smtp.mailfrom=people.test\r\nFrom: ann@people.test\r\nTo: bot@bot.test\r\n";
 
