@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use anyhow::Result;
-use nanobot_extract::{Answer, Extract, HelperProcess, PageRequest, Request, TextMode};
+use nanobot_extract::{Answer, Extract as _, HelperProcess, PageRequest, Request, TextMode};
 
 use super::{Plan, median};
 use crate::programs::Programs;
