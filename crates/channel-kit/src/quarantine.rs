@@ -9,7 +9,7 @@
 //!
 //! A channel stays `degraded` until a person has removed the files that were set aside.
 //!
-//! What it does not do: parse, and confirm anything to a platform.
+//! It does not parse, and confirms nothing to a platform.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -29,7 +29,7 @@ const TRIES: u32 = 4;
 const COUNTED: usize = 512;
 /// Longest key, in bytes. Longer ones are replaced by a digest.
 const LONGEST_KEY: usize = 64;
-/// How many are handled at a time.
+/// Most messages that are handled at a time.
 const AT_A_TIME: u32 = 1024;
 /// Interval of looking whether a person removed what was set aside.
 const LOOK_EVERY: Duration = Duration::from_mins(1);

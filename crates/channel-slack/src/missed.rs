@@ -41,13 +41,13 @@ const PATIENCE: Duration = Duration::from_secs(90);
 /// What was missed in a conversation.
 #[derive(Debug, Default)]
 struct Missed {
-    /// Where it was said and the unread message, by the `ts`.
+    /// Conversation and unread message, by the `ts`.
     messages: BTreeMap<String, (Place, Box<RawValue>)>,
     /// The places of which that is all, with the last `ts` there.
     places: Vec<(Place, String)>,
 }
 
-/// What is found of a message before it is read.
+/// The part of a message that is found before it is read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Placed {

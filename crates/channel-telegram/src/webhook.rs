@@ -232,7 +232,7 @@ fn add(batch: &mut Batch, post: Post) {
     batch.entry(post.update.id).or_insert_with(|| (post.update, Vec::new())).1.push(post.answer);
 }
 
-/// What has come by now.
+/// Returns the posts that have come by now.
 fn waiting(first: Post, posts: &mut mpsc::Receiver<Post>) -> Batch {
     let mut batch = Batch::new();
     add(&mut batch, first);

@@ -59,12 +59,12 @@ pub trait Notes: Send + Sync + std::fmt::Debug {
     async fn aside(&self) -> Result<Aside, NoteError>;
 }
 
-/// What was [set aside](Notes::set_aside).
+/// Messages that were [set aside](Notes::set_aside).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Aside {
     /// Number of files.
     pub count: usize,
-    /// Where they are, for a person.
+    /// Their folder, as it is shown to a person.
     pub place: String,
 }
 

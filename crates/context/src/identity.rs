@@ -53,7 +53,7 @@ Workspace: {workspace}
     )
 }
 
-/// What the tools are for, as the end of a sentence; what each of them takes is in its schema.
+/// Uses of the tools, as the end of a sentence; the arguments of each are in its schema.
 fn overview(tools: &[ToolName]) -> String {
     const USES: [(&str, &[&str]); 7] = [
         ("files", &["read_file", "write_file", "edit_file", "list_dir"]),

@@ -31,7 +31,7 @@ pub struct ContextSettings {
     pub purpose: Purpose,
     /// Names of the assistant's own tools, for an overview; empty for none.
     pub tools: Vec<ToolName>,
-    /// Whether relative paths of tools start in a folder of the session.
+    /// `true` if relative paths of tools start in a folder of the session.
     pub session_folders: bool,
     /// Who knows skills.
     pub skills: Arc<dyn SkillSource>,

@@ -27,7 +27,7 @@ use crate::{Answer, Request, TerminalEvent};
 
 /// How many answers may wait for a client.
 const WAITING: usize = 1024;
-/// How long a client may leave a line unread.
+/// Limit for a client to read a line.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The most ledger entries of one list.
 const LONGEST_LIST: usize = 10_000;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-/// How many clients may be connected. Each may hold a line of a request.
+/// Most clients at a time. Each may hold a line of a request.
 const CLIENTS: usize = 32;
 
 /// A place for one client, free again when dropped.

@@ -95,7 +95,7 @@ impl PathRules {
 #[derive(Debug, Clone)]
 pub struct PathPolicy {
     rules: Arc<PathRules>,
-    /// Where relative paths start, if not in the workspace.
+    /// Folder in which relative paths start, if not the workspace.
     base: Option<Arc<Path>>,
 }
 

@@ -25,7 +25,7 @@ const CALLS: usize = 256;
 /// The longest name or id of a call that takes no room. Some vendors repeat them in each piece.
 const FREE_NAME: usize = 64;
 
-/// What of an event is read.
+/// The part of an event that is read.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Taken {
     /// All of it.
@@ -124,7 +124,7 @@ mod tests {
         }
     }
 
-    /// How many of these events fit, and what is left of the one that does not.
+    /// Counts the events that fit, and returns the rest of the one that does not.
     fn fitting(max_tokens: u32, event: &StreamEvent) -> (usize, Option<StreamEvent>) {
         let mut limit = AnswerLimit::of_tokens(max_tokens);
         for count in 0..10_000 {

@@ -19,7 +19,7 @@ const FILE: &str = "tasks.json";
 /// The largest file that is read, in bytes.
 const LONGEST: u64 = 4 << 20;
 
-/// What becomes of a `tasks.json`.
+/// Plan for a `tasks.json`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OlderTasks {
     /// Its jobs would be imported.
@@ -60,7 +60,7 @@ impl fmt::Display for OlderTasks {
 }
 
 impl OlderTasks {
-    /// What importing would do; `None` where there is nothing to import.
+    /// Returns the effect of an import; `None` where there is nothing to import.
     pub(crate) fn look(config: &Config) -> Option<Self> {
         let (store, jobs) = match found(config) {
             Ok(found) => found?,

@@ -69,9 +69,9 @@ pub struct ConsentPlan {
     pub folder: PathBuf,
     /// The digest of its files.
     pub digest: String,
-    /// What it brings along and asks for.
+    /// Files, programs, variables and addresses that it brings along and asks for.
     pub capabilities: Capabilities,
-    /// What it says, without its header.
+    /// Its text without the header.
     pub body: String,
 }
 

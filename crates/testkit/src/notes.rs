@@ -20,7 +20,7 @@ impl NoteBook {
         self.notes().clone()
     }
 
-    /// What was set aside, by key.
+    /// Bytes that were set aside, by key.
     #[must_use]
     pub fn all_aside(&self) -> BTreeMap<String, Vec<u8>> {
         self.aside.lock().unwrap_or_else(PoisonError::into_inner).clone()

@@ -17,7 +17,7 @@ use nanobot_types::ToolResult;
 struct WebError {
     /// In words, for the model.
     reason: String,
-    /// Whether the same request may succeed later: nobody refused it for what it is.
+    /// `true` if the same request may succeed later: it was not refused for its content.
     may_pass: bool,
 }
 

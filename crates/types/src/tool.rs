@@ -87,7 +87,7 @@ pub struct ToolResult {
 pub struct WholeText {
     /// The text.
     pub text: String,
-    /// How many characters of its beginning the result shows.
+    /// Characters of its beginning that the result shows.
     pub shown: usize,
     /// `false` if a part of it was lost already.
     pub is_complete: bool,

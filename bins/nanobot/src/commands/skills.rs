@@ -176,7 +176,7 @@ fn check(skills: &Skills, name: Option<&str>) -> Result<ExitCode, Failure> {
     Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
-/// Says of a skill that is fine if it stands in every prompt, and by whose word.
+/// Tells if a sound skill is in every prompt, and by which consent.
 fn in_prompts(found: &Found) -> &'static str {
     match (&found.standing, found.consent) {
         (Standing::InUse(skill), Some(_)) if skill.always && !skill.is_available() => {

@@ -4,7 +4,7 @@
 //! paragraph becomes a heading, a line a table. Lists are shown item by item and code line by line,
 //! since those are what one waits for. Nothing that was printed is ever printed over.
 //!
-//! What is pending is bounded and parsed again only when it has grown by a part of its length, so that
+//! The pending text is bounded and parsed again only when it has grown by a part of its length, so that
 //! the work is in proportion to the text: a block or a line that is longer is shown in parts.
 
 use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag};

@@ -130,7 +130,7 @@ async fn a_received_file_is_on_disk_before_the_message_that_names_it() {
     }
     let trace = home.path().join("trace");
     let mut command = home.of("strace".as_ref());
-    // The gateway is the child of this test, and the tracer is nobody's.
+    // The gateway is the child of this test; the tracer is not.
     command.args(["-D", "-f", "-y", "-s", "5000", "-e", "trace=fsync,fdatasync,pwrite64", "-o"]).arg(&trace);
     command.arg(env!("CARGO_BIN_EXE_nanobot")).args(["gateway", "--port", "0"]);
     let gateway = Running::run(command).await;

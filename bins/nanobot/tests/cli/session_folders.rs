@@ -102,7 +102,7 @@ async fn a_folder_that_leads_out_of_the_workspace_is_refused() {
     assert_eq!(std::fs::read_dir(outside).unwrap().count(), 1);
 }
 
-/// What the `message` tool attaches is found where the other tools put it.
+/// Attachments of the `message` tool are found where the other tools put them.
 #[tokio::test]
 async fn attachments_are_taken_from_the_folder_of_the_session() {
     let calls = vec![("message", json!({"content": "here", "media": ["report.txt"]}))];

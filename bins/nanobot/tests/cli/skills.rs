@@ -162,7 +162,7 @@ async fn a_skill_stands_in_every_prompt_only_while_it_is_what_was_agreed_to() {
     assert_says(&nothing.stderr, &["is not a skill of the workspace"]);
 }
 
-/// Skills that stood in every prompt under the Python program.
+/// Skills that were in every prompt under the Python program.
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
 async fn at_the_first_visit_a_person_is_shown_them_and_asked_once() {

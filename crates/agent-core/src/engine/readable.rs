@@ -1,7 +1,7 @@
 //! Lines that `read_file` can page through.
 //!
 //! Decision: every line break becomes a newline and a long line is broken, so that a line is never
-//! longer than a result may be, and its number is the same for whoever counts. The text loses no
+//! longer than a result may be, and its number is the same for every reader. The text loses no
 //! other character.
 
 /// A text in short lines, or as much of it as there was room for.

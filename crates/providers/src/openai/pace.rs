@@ -23,7 +23,7 @@ const MARK: &str = "nanobot_mark";
 /// The pace of one answer.
 #[derive(Debug)]
 pub(super) struct Pace {
-    /// What a vendor cannot guess: one that wrote marks would undo the bound.
+    /// Number that a vendor cannot guess: one that wrote marks would undo the bound.
     secret: u64,
     consumed: Semaphore,
 }
@@ -57,7 +57,7 @@ impl Pace {
             ahead += next.len();
             let end = if ahead < STRIDE { None } else { end_of_frame(&next) };
             let Some(end) = end else { return Some((Ok(next), (lines, ahead, pace))) };
-            // It is closed by nobody.
+            // It is never closed.
             if let Ok(permit) = pace.consumed.acquire().await {
                 permit.forget();
             }
@@ -77,7 +77,7 @@ impl Pace {
     }
 }
 
-/// Where the first frame ends that ends in these whole lines: after an empty line.
+/// Finds the end of the first frame that ends in these whole lines: after an empty line.
 fn end_of_frame(lines: &[u8]) -> Option<usize> {
     let mut start = 0;
     let mut bytes = lines.iter().enumerate().peekable();

@@ -1,4 +1,4 @@
-//! What a terminal shows of a turn beside its reply.
+//! Settings of the parts of a turn that a terminal shows with its reply.
 
 use nanobot_channels::DeliverySettings;
 use nanobot_config::Config;
@@ -16,10 +16,10 @@ pub struct TerminalProgress {
 }
 
 impl TerminalProgress {
-    /// What the configuration says.
+    /// Reads both keys from the configuration.
     ///
     /// # Errors
-    /// When the section cannot be read.
+    /// A section that cannot be read.
     pub fn of(config: &Config) -> Result<Self, RuntimeError> {
         let delivery: DeliverySettings = config.section("channels")?;
         let tool_hints = delivery.send_tool_hints || !config.is_set("channels.sendToolHints")?;

@@ -107,7 +107,7 @@ fn trailing_start(bytes: &[u8]) -> usize {
     }
 }
 
-/// What the model reads of an output, and all that was kept of it where that is more.
+/// The part of an output that the model reads, and all that was kept where that is more.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Rendered {
     pub(super) text: String,

@@ -170,7 +170,7 @@ impl Extracted {
     }
 }
 
-/// How many characters at the beginning of `text` take no more than `room` characters in JSON.
+/// Counts the characters at the beginning of `text` that take at most `room` characters in JSON.
 fn fitting(text: &str, room: usize) -> usize {
     let mut used = 0;
     let fits = |character: &char| {

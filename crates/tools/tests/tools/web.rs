@@ -372,7 +372,7 @@ async fn a_search_that_fails_says_why_and_keeps_the_key() {
     assert_eq!(format!("{:?}", config.web.search.api_key), "ApiKey(none)");
 }
 
-/// What nobody refused may succeed later; what a rule or the server refuses does not.
+/// A failed connection may pass; a refusal by a rule or by the server does not.
 #[tokio::test]
 async fn only_circumstances_are_worth_another_try() {
     let status = async |Path(code): Path<u16>| StatusCode::from_u16(code).unwrap();
