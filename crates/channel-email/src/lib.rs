@@ -30,7 +30,6 @@ mod refused;
 mod route;
 mod servers;
 mod smtp;
-mod standing;
 mod start;
 mod thread;
 mod tls;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use nanobot_channel::{AccessDecision, Admission, Arrival, ChannelContext, ChannelError, InboundMessage};
-use nanobot_channel_kit::growing_pause;
+use nanobot_channel_kit::{Trouble, growing_pause};
 use nanobot_extract::ExtractError;
 use tokio::time::Instant;
 
@@ -21,7 +21,6 @@ use crate::error::MailError;
 use crate::inbound::Arrived;
 use crate::mailbox::{MailUid, Mailbox, Mark};
 use crate::refused::Refused;
-use crate::standing::{Standing, Trouble};
 use crate::start::{first_day, last_mail, note_last_mail};
 use crate::tries;
 
@@ -111,8 +110,8 @@ impl Memory {
 impl EmailChannel {
     /// Receives until the assistant goes down.
     pub(crate) async fn receive(&self, context: &ChannelContext) -> Result<(), ChannelError> {
-        let standing = Standing::new(Arc::clone(&context.progress), Arc::clone(&self.memory.trouble));
-        let context = &ChannelContext { progress: Arc::new(standing), ..context.clone() };
+        let progress = self.memory.trouble.shown_to(&context.progress);
+        let context = &ChannelContext { progress, ..context.clone() };
         if self.config().lacks_reporter() {
             self.complain(NO_REPORTER);
         }
@@ -239,7 +238,7 @@ impl EmailChannel {
                 return self.settle(mailbox, mail, fate).await;
             }
         };
-        self.memory.trouble.end();
+        self.memory.trouble.set(None);
         if !self.may_talk(&envelope, context).await {
             self.try_is_over(mail, context).await?;
             return self.settle(mailbox, mail, Fate::Skipped).await;

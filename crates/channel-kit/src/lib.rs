@@ -14,6 +14,7 @@
 //! - [`http`]: the client for an API that holds a token, and what its failures mean to a send.
 //! - [`others_words`]: the mark of what the sender did not write.
 //! - [`Quarantine`]: what ends the process each time it is handled is set aside after a few tries.
+//! - [`Trouble`]: signs of life that say what keeps the channel from working fully.
 //! - [`growing_pause`]: how long to wait before the next try.
 //! - [`repeatable`]: the error of a call that does no harm when it is made twice.
 //!
@@ -31,6 +32,7 @@ mod pause;
 mod quarantine;
 mod secret;
 mod section;
+mod trouble;
 
 pub use background::Background;
 pub use draft::{DraftBoard, DraftPlace, DraftSlot};
@@ -41,3 +43,4 @@ pub use pause::growing_pause;
 pub use quarantine::{Handling, Quarantine};
 pub use secret::Secret;
 pub use section::{read_section, wrong};
+pub use trouble::Trouble;

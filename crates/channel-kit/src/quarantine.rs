@@ -4,7 +4,9 @@
 //! content became a message. The note is a small file that outlives the process and is not synced:
 //! no parser ends a machine, and a sync for every event of a busy chat would cost more than all of
 //! its handling. What several events of one batch were tried for together is tried one at a time in
-//! the next process, so that none is blamed for another. A note that cannot be written keeps no
+//! the next process, so that none is blamed for another; nor for a turn that was at work, because
+//! suspects of both kinds take one permit. A turn may work for long, so the wait for it ends with the
+//! first minute. A note that cannot be written keeps no
 //! event waiting; it is only not counted then.
 //!
 //! A channel stays `degraded` until a person has removed the files that were set aside.
@@ -17,9 +19,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nanobot_channel::{ChannelContext, ChannelName, Notes, Progress};
-use tokio::sync::{Semaphore, SemaphorePermit, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+use tokio::time::Instant;
 
 use crate::growing_pause;
+use crate::trouble::Trouble;
 
 /// The note that keeps the tries.
 const NOTE: &str = "tries";
@@ -33,6 +37,8 @@ const LONGEST_KEY: usize = 64;
 const AT_A_TIME: u32 = 1024;
 /// Interval of looking whether a person removed what was set aside.
 const LOOK_EVERY: Duration = Duration::from_mins(1);
+/// Time after opening in which a suspect waits for suspects elsewhere.
+const WAIT_FOR_OTHERS: Duration = Duration::from_mins(1);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Counts tries over restarts, and sets aside what had too many.
@@ -44,16 +50,24 @@ pub struct Quarantine {
     pen: tokio::sync::Mutex<()>,
     turns: Semaphore,
     /// Why the channel is degraded.
-    trouble: Arc<watch::Sender<Option<String>>>,
+    trouble: Arc<Trouble>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
     notes: Option<Arc<dyn Notes>>,
+    others: Option<Others>,
     /// The oldest first.
     tries: VecDeque<(String, Tries)>,
     /// `false` if the note says something else.
     is_written: bool,
+}
+
+/// Suspects elsewhere: in other channels, and among turns.
+#[derive(Clone, Debug)]
+struct Others {
+    permit: Arc<Semaphore>,
+    wait_until: Instant,
 }
 
 /// Tries of one event.
@@ -73,6 +87,7 @@ pub struct Handling<'a> {
     keys: Vec<String>,
     is_suspect: bool,
     _turn: Option<SemaphorePermit<'a>>,
+    _others: Option<OwnedSemaphorePermit>,
 }
 
 impl Quarantine {
@@ -101,6 +116,7 @@ impl Quarantine {
             known.tries = read(&text.unwrap_or_default());
             known.is_written = true;
             known.notes = Some(Arc::clone(&context.notes));
+            known.others = Some(Others::of(&context.suspects));
         }
         self.look().await;
         let (notes, trouble) = (Arc::clone(&context.notes), Arc::clone(&self.trouble));
@@ -108,8 +124,7 @@ impl Quarantine {
         context.tasks.spawn(async move {
             cancel.run_until_cancelled(watch_aside(channel, notes, trouble)).await;
         });
-        let standing = Standing { supervisor: Arc::clone(&context.progress), trouble: Arc::clone(&self.trouble) };
-        ChannelContext { progress: Arc::new(standing), ..context.clone() }
+        ChannelContext { progress: self.trouble.shown_to(&context.progress), ..context.clone() }
     }
 
     /// `true` if earlier processes ended while it was handled, or something beside it.
@@ -130,13 +145,19 @@ impl Quarantine {
         self.mark(&keys, true).await;
     }
 
-    /// Waits until these may be handled, and notes the try. A suspect is handled while nothing else is.
+    /// Waits until these may be handled, and notes the try. A suspect is handled while nothing else of
+    /// this channel is, and in the first minute no suspect elsewhere.
     pub async fn enter(&self, keys: &[String]) -> Handling<'_> {
         let keys: Vec<String> = keys.iter().map(|key| bounded(key)).collect();
         let is_suspect = keys.iter().any(|key| self.before(key) > 0);
+        let others = self.known().others.clone().filter(|_| is_suspect);
+        let others = match others {
+            Some(others) => others.wait().await,
+            None => None,
+        };
         let turn = self.turns.acquire_many(if is_suspect { AT_A_TIME } else { 1 }).await;
         self.mark(&keys, true).await;
-        Handling { quarantine: self, keys, is_suspect, _turn: turn.ok() }
+        Handling { quarantine: self, keys, is_suspect, _turn: turn.ok(), _others: others }
     }
 
     /// [Enters](Self::enter) with one event, or sets it aside: then there is nothing to handle.
@@ -239,6 +260,16 @@ impl Handling<'_> {
     }
 }
 
+impl Others {
+    fn of(permit: &Arc<Semaphore>) -> Self {
+        Self { permit: Arc::clone(permit), wait_until: Instant::now() + WAIT_FOR_OTHERS }
+    }
+
+    async fn wait(self) -> Option<OwnedSemaphorePermit> {
+        tokio::time::timeout_at(self.wait_until, self.permit.acquire_owned()).await.ok()?.ok()
+    }
+}
+
 impl Known {
     fn mark(&mut self, keys: &[String], is_under_way: bool) {
         for key in keys {
@@ -282,7 +313,7 @@ fn bounded(key: &str) -> String {
 }
 
 /// Finds out whether something is set aside, and where.
-async fn look(channel: &ChannelName, notes: &dyn Notes, trouble: &watch::Sender<Option<String>>) {
+async fn look(channel: &ChannelName, notes: &dyn Notes, trouble: &Trouble) {
     let why = match notes.aside().await {
         Ok(aside) if aside.count == 0 => None,
         Ok(aside) => {
@@ -298,44 +329,15 @@ async fn look(channel: &ChannelName, notes: &dyn Notes, trouble: &watch::Sender<
             return;
         }
     };
-    trouble.send_if_modified(|known| {
-        *known != why && {
-            *known = why;
-            true
-        }
-    });
+    trouble.set(why);
 }
 
 /// Looks from time to time whether what was set aside is still there. Does not return.
-async fn watch_aside(channel: ChannelName, notes: Arc<dyn Notes>, trouble: Arc<watch::Sender<Option<String>>>) {
-    let mut changed = trouble.subscribe();
-    while changed.wait_for(Option::is_some).await.is_ok() {
+async fn watch_aside(channel: ChannelName, notes: Arc<dyn Notes>, trouble: Arc<Trouble>) {
+    loop {
+        trouble.begun().await;
         tokio::time::sleep(LOOK_EVERY).await;
         look(&channel, notes.as_ref(), &trouble).await;
-    }
-}
-
-/// The supervisor's [`Progress`], and what was set aside.
-struct Standing {
-    supervisor: Arc<dyn Progress>,
-    trouble: Arc<watch::Sender<Option<String>>>,
-}
-
-impl Progress for Standing {
-    fn alive(&self) {
-        let why = self.trouble.borrow().clone();
-        match why {
-            Some(why) => self.supervisor.impaired(&why),
-            None => self.supervisor.alive(),
-        }
-    }
-
-    fn degraded(&self, why: &str) {
-        self.supervisor.degraded(why);
-    }
-
-    fn impaired(&self, why: &str) {
-        self.supervisor.impaired(why);
     }
 }
 
@@ -429,6 +431,31 @@ mod tests {
         later.await.end().await;
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_suspect_waits_a_minute_for_suspects_elsewhere_and_others_do_not() {
+        let notes = Arc::new(NoteBook::default());
+        process(&notes).await.begin(&keys(&["old"])).await;
+        let (process, permit) = (process(&notes).await, Arc::new(Semaphore::new(1)));
+        process.known().others = Some(Others::of(&permit));
+        let suspected = keys(&["old"]);
+
+        let turn = permit.acquire().await.unwrap();
+        process.enter(&keys(&["new"])).await.end().await;
+        let mut waiting = Box::pin(process.enter(&suspected));
+        assert!(futures_poll(&mut waiting).is_none(), "a turn is under way");
+        drop(turn);
+        let suspect = waiting.await;
+        assert_eq!(permit.available_permits(), 0, "no turn begins meanwhile");
+        suspect.pause().await;
+
+        let _turn = permit.acquire().await.unwrap();
+        let opened = process.known().others.as_ref().unwrap().wait_until - WAIT_FOR_OTHERS;
+        process.enter(&suspected).await.pause().await;
+        assert_eq!(opened.elapsed(), WAIT_FOR_OTHERS);
+        process.enter(&suspected).await.end().await;
+        assert_eq!(opened.elapsed(), WAIT_FOR_OTHERS, "the time is over");
+    }
+
     /// The outcome of a future that need not wait.
     fn futures_poll<F: Future>(future: &mut std::pin::Pin<Box<F>>) -> Option<F::Output> {
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
@@ -484,20 +511,17 @@ mod tests {
     async fn signs_of_life_say_what_is_set_aside_until_it_is_removed() {
         let (notes, seen) = (Arc::new(NoteBook::default()), Arc::new(Seen::default()));
         let quarantine = process(&notes).await;
-        let standing = Standing { supervisor: Arc::<Seen>::clone(&seen), trouble: Arc::clone(&quarantine.trouble) };
+        let supervisor: Arc<dyn Progress> = Arc::<Seen>::clone(&seen);
+        let standing = quarantine.trouble.shown_to(&supervisor);
         standing.alive();
         assert_eq!(seen.alive.load(Ordering::Relaxed), 1);
-        quarantine.set_aside("bad", b"{}", &standing).await;
+        quarantine.set_aside("bad", b"{}", standing.as_ref()).await;
         standing.alive();
         let why = "1 message was set aside after ending the program 4 times; look at what is in memory and remove it";
         assert_eq!((seen.alive.load(Ordering::Relaxed), seen.why.lock().unwrap().as_str()), (1, why));
         let looking = watch_aside("chat".into(), Arc::<NoteBook>::clone(&notes), Arc::clone(&quarantine.trouble));
         notes.remove_aside("bad");
-        let mut trouble = quarantine.trouble.subscribe();
-        tokio::select! {
-            () = looking => {}
-            well = trouble.wait_for(Option::is_none) => assert!(well.is_ok()),
-        }
+        assert!(tokio::time::timeout(LOOK_EVERY * 2, looking).await.is_err(), "it goes on looking");
         standing.alive();
         assert_eq!(seen.alive.load(Ordering::Relaxed), 2);
     }

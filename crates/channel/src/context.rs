@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nanobot_types::{ChatId, ChatKind, CommandInfo, InboundMessage, MediaRef, SenderId};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -168,6 +169,9 @@ pub struct ChannelContext {
     pub transcriber: Option<Arc<dyn Transcriber>>,
     /// The slash commands that the assistant understands, for the platform's menu.
     pub commands: Arc<[CommandInfo]>,
+    /// One permit for all that may have ended the process before, in any channel and among turns: it is
+    /// handled while nothing else of that kind is.
+    pub suspects: Arc<Semaphore>,
     /// Spawn here, so that shutdown can wait.
     pub tasks: TaskTracker,
     /// Fires when the channel has to stop.

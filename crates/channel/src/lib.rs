@@ -21,6 +21,7 @@ pub use nanobot_types::{
     Origin, OutboundKey, OutboundKind, OutboundMessage, SenderId, SessionKey, StreamId, Timestamp, TraceId, json,
 };
 pub use serde_json::Value;
+pub use tokio::sync::Semaphore;
 pub use tokio_util::sync::CancellationToken;
 pub use tokio_util::task::TaskTracker;
 

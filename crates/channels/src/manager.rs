@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use nanobot_bus::{Bus, Ledger};
 use nanobot_channel::{Access, Channel, ChannelName, CommandInfo, Transcriber};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -65,6 +65,9 @@ pub struct ChannelManagerParts {
     pub transcriber: Option<Arc<dyn Transcriber>>,
     /// The slash commands that platforms show in their menus.
     pub commands: Arc<[CommandInfo]>,
+    /// The permit of [`ChannelContext::suspects`](nanobot_channel::ChannelContext::suspects), shared with
+    /// whoever else resumes what may have ended the process.
+    pub suspects: Arc<Semaphore>,
     /// Where their health is shown.
     pub health: Health,
     /// Fires when everything has to stop at once.
@@ -92,6 +95,7 @@ impl ChannelManagerParts {
             stickers: Stickers::in_folder(folder.join("stickers"), folder.join("outbox")),
             transcriber: None,
             commands: Arc::default(),
+            suspects: Arc::new(Semaphore::new(1)),
             health: Health::default(),
             cancel: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -124,6 +128,7 @@ struct Shared {
     stickers: Stickers,
     transcriber: Option<Arc<dyn Transcriber>>,
     commands: Arc<[CommandInfo]>,
+    suspects: Arc<Semaphore>,
     tasks: TaskTracker,
 }
 
@@ -157,6 +162,7 @@ impl ChannelManager {
                 stickers: parts.stickers.clone(),
                 transcriber: parts.transcriber.clone(),
                 commands: Arc::clone(&parts.commands),
+                suspects: Arc::clone(&parts.suspects),
                 tasks: parts.tasks.clone(),
             },
             health: parts.health.clone(),
@@ -228,6 +234,7 @@ impl ChannelManager {
             notes: Arc::new(FileNotes::new(&shared.notes, &name)),
             transcriber: shared.transcriber.clone(),
             commands: Arc::clone(&shared.commands),
+            suspects: Arc::clone(&shared.suspects),
             health: self.health.clone(),
             cancel: cancel.clone(),
             tasks: shared.tasks.clone(),

@@ -13,7 +13,7 @@ use nanobot_channel::{
     Access, Channel as _, ChannelContext, ChannelError, ChannelName, CommandInfo, Intake, MediaStore, Notes, Progress,
     Transcriber,
 };
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -55,6 +55,7 @@ pub(crate) struct Supervisor {
     pub(crate) notes: Arc<dyn Notes>,
     pub(crate) transcriber: Option<Arc<dyn Transcriber>>,
     pub(crate) commands: Arc<[CommandInfo]>,
+    pub(crate) suspects: Arc<Semaphore>,
     pub(crate) health: Health,
     pub(crate) cancel: CancellationToken,
     pub(crate) tasks: TaskTracker,
@@ -218,6 +219,7 @@ impl Supervisor {
             notes: Arc::clone(&self.notes),
             transcriber: self.transcriber.clone(),
             commands: Arc::clone(&self.commands),
+            suspects: Arc::clone(&self.suspects),
             tasks: self.tasks.clone(),
             cancel: cancel.clone(),
         };

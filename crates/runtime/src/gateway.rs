@@ -193,6 +193,7 @@ impl Gateway {
         };
         let commands = commands::table(&self.restart, self.access)?;
         restart::tell(&self.data_dir, &*bus).await;
+        let evidence = StepLog::open(self.data_dir.join(STEPS_FILE));
         // Before the channels: what waits for terminals is nobody else's to look after.
         let control = prepare(self.control, parts, cancel.clone()).await;
         let manager = ChannelManager::start(&ChannelManagerParts {
@@ -205,6 +206,7 @@ impl Gateway {
             stickers: self.stickers,
             transcriber: self.transcriber,
             commands: commands.infos().collect(),
+            suspects: evidence.suspects(),
             health: health.channels.clone(),
             cancel: end.clone(),
             tasks: tasks.clone(),
@@ -232,7 +234,7 @@ impl Gateway {
             commands,
             judge,
         )
-        .with_evidence(StepLog::open(self.data_dir.join(STEPS_FILE)));
+        .with_evidence(evidence);
         let wanted = self.restart.wanted().clone();
         let close_intake = async {
             tokio::select! {

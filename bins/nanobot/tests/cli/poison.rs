@@ -6,6 +6,7 @@
 //! the same way for the next start.
 
 use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
 
 use nanobot_testkit::{
     DiscordFake, ModelServer, Reply, ReservedPort, SlackFake, TelegramFake, discord, slack, telegram,
@@ -143,6 +144,39 @@ async fn telegram_survives(model: &ModelServer, telegram: &TelegramFake, home: &
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
     assert_well_again(home, "telegram").await;
+}
+
+/// The model is slow, so every end of the program is one of the turn, too.
+#[tokio::test]
+async fn a_turn_under_way_is_not_given_up_for_what_a_message_does() {
+    let slow = |text: String| Reply::text(text).with_delay(Duration::from_secs(3));
+    let model = ModelServer::answering(move |request| slow(format!("I read: {}", request.last_user_text())));
+    let (model, telegram) = (model.await.unwrap(), TelegramFake::start().await.unwrap());
+    let keys = json!({"token": telegram::TOKEN, "apiBase": telegram.api_base(), "pollTimeout": 1});
+    let home = home(&model, "telegram", keys);
+    let (ann, bob) = (telegram::Person::new(7, "Ann", "ann"), telegram::Person::new(8, "Bob", "bob"));
+    let file = telegram::Incoming::private(&ann, "read this");
+    telegram.push(telegram::Incoming::private(&bob, "and this"));
+    let poison = telegram.push(file.with_file(telegram::FileKind::Document, "poison.bin", "a/b", "x"));
+    let key = poison.update_id.unwrap().to_string();
+    let asked = || telegram.calls_of("getFile").len();
+    for life in 1..=TRIES {
+        telegram.fail_next("getFile", telegram::Fault::Hang);
+        let gateway = handling(&home, "telegram", &key, life, asked).await;
+        let under_way = until("both are under way", async || home.read("steps.jsonl").contains("\"model\""));
+        // Later, the turn waits for the message, is over, or is blamed.
+        let within = Duration::from_secs(if life == 1 { 60 } else { 1 });
+        assert!(tokio::time::timeout(within, under_way).await.is_ok() || life > 1);
+        kill(gateway).await;
+    }
+    let gateway = Running::start(&home).await;
+    until("the turn is answered", async || !telegram.texts_in(8).is_empty()).await;
+    until("the message is set aside", async || !home.names("channels/telegram/set-aside").is_empty()).await;
+    assert_set_aside(&home, "telegram", "poison.bin").await;
+    let texts = telegram.texts_in(8);
+    assert!(texts.len() == 1 && texts[0].starts_with("I read: and this"), "{texts:?}");
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
 }
 
 /// Slack tells of it again, and at the next start it is in the history: both are the same message.

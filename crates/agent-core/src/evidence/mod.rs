@@ -54,7 +54,7 @@ struct Suspicion {
 pub struct StepLog {
     notes: Mutex<Notes>,
     /// One suspect at a time.
-    alone: Semaphore,
+    suspects: Arc<Semaphore>,
 }
 
 #[derive(Debug)]
@@ -77,7 +77,15 @@ impl StepLog {
             tracing::warn!(%turn, counted = suspicion.owed, "the process died during a step of this turn");
         }
         let file = NoteFile::create(path, &suspicions);
-        Self { notes: Mutex::new(Notes { file, under_way: BTreeMap::new(), suspicions }), alone: Semaphore::new(1) }
+        let notes = Mutex::new(Notes { file, under_way: BTreeMap::new(), suspicions });
+        Self { notes, suspects: Arc::new(Semaphore::new(1)) }
+    }
+
+    /// Returns the permit that a suspect holds while it runs. What else may have ended the process before,
+    /// such as a message that is read, takes it too: then neither is blamed for the other.
+    #[must_use]
+    pub fn suspects(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.suspects)
     }
 
     /// `true` if notes reach the file.
@@ -121,7 +129,7 @@ impl StepLog {
     /// Waits until no other suspect runs, when this turn is one. Cancel-safe.
     pub(crate) async fn admit(&self, turn: &TraceId) -> Option<SemaphorePermit<'_>> {
         let is_suspect = self.notes().suspicions.get(turn).is_some_and(|suspicion| suspicion.suspect);
-        if is_suspect { self.alone.acquire().await.ok() } else { None }
+        if is_suspect { self.suspects.acquire().await.ok() } else { None }
     }
 
     /// Forgets everything: the process ends in order.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use nanobot_channel::{CancellationToken, Channel, ChannelContext, ChannelError, CommandInfo, TaskTracker};
+use nanobot_channel::{CancellationToken, Channel, ChannelContext, ChannelError, CommandInfo, Semaphore, TaskTracker};
 use tokio::task::JoinHandle;
 
 use super::Assistant;
@@ -34,6 +34,7 @@ impl ChannelRun {
             notes: Arc::<NoteBook>::clone(assistant.notes()),
             transcriber: Some(Arc::<Assistant>::clone(assistant)),
             commands: commands.into(),
+            suspects: Arc::new(Semaphore::new(1)),
             tasks: tasks.clone(),
             cancel: cancel.clone(),
         };

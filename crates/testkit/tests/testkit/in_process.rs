@@ -7,7 +7,7 @@ use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
 use nanobot_channel::{
     Access, AccessDecision, Admission, Arrival, CancellationToken, Channel as _, ChannelContext, ChannelError, ChatId,
     InboundMessage, Intake, MediaError, MediaRef, MediaStore, OutboundKey, OutboundKind, OutboundMessage, OutboundPart,
-    Progress, SenderId, TaskTracker, async_trait,
+    Progress, Semaphore, SenderId, TaskTracker, async_trait,
 };
 use nanobot_provider::{ChatRequest, Generation, Provider as _, ProviderError, StreamEvent, ToolChoice};
 use nanobot_testkit::channel::{SendFault, single_part};
@@ -162,6 +162,7 @@ fn context(cancel: &CancellationToken) -> ChannelContext {
         notes: Arc::<NoteBook>::default(),
         transcriber: None,
         commands: Arc::default(),
+        suspects: Arc::new(Semaphore::new(1)),
         tasks: TaskTracker::new(),
         cancel: cancel.clone(),
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use nanobot_channel::{
     Admission, CancellationToken, Channel, ChannelContext, ChannelError, InboundMessage, OutboundKey, OutboundKind,
-    OutboundMessage, OutboundPart, TaskTracker,
+    OutboundMessage, OutboundPart, Semaphore, TaskTracker,
 };
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -180,6 +180,7 @@ impl Run {
             notes: stage.read(|stage| Arc::<NoteBook>::clone(&stage.notes)),
             transcriber: None,
             commands: Arc::default(),
+            suspects: Arc::new(Semaphore::new(1)),
             tasks: tasks.clone(),
             cancel: cancel.clone(),
         };
