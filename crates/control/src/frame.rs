@@ -175,6 +175,8 @@ pub enum TerminalEvent {
     Progress(String),
     /// Which tools run.
     ToolHint(String),
+    /// News of the program itself, such as a restart; shown in any case.
+    News(String),
     /// The turn of this name is over, whether or not it said anything. Nothing to show.
     TurnEnd {
         /// The turn.

@@ -298,7 +298,7 @@ impl Terminal {
             Ok(terminal) => {
                 let kept = std::mem::take(&mut self.kept);
                 *self = Self { kept, ..terminal };
-                TerminalEvent::Progress(RESTARTED.to_owned())
+                TerminalEvent::News(RESTARTED.to_owned())
             }
             Err(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "the assistant cannot begin again");

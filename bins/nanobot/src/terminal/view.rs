@@ -66,7 +66,7 @@ impl View {
             TerminalEvent::Progress(text) if self.is_shown(text) || !self.shows.thoughts => Vec::new(),
             TerminalEvent::ToolHint(_) if !self.shows.tool_hints => Vec::new(),
             TerminalEvent::TurnEnd { .. } => Vec::new(),
-            TerminalEvent::Progress(text) | TerminalEvent::ToolHint(text) => {
+            TerminalEvent::Progress(text) | TerminalEvent::ToolHint(text) | TerminalEvent::News(text) => {
                 let mut pieces = self.end_run();
                 pieces.push(Piece::Note(self.note(text)));
                 self.is_under_heading = false;
@@ -158,6 +158,7 @@ mod tests {
     #[test]
     fn progress_and_hints_are_shown_as_configured() {
         let events = [
+            TerminalEvent::News("Restarted.".to_owned()),
             delta("Let me look."),
             TerminalEvent::StreamEnd { resuming: true },
             TerminalEvent::Progress("Let me look.".to_owned()),
@@ -166,17 +167,18 @@ mod tests {
             TerminalEvent::StreamEnd { resuming: false },
             reply("Two.", true),
         ];
+        let news = "note:  ↳ Restarted.\n";
         let (words, hint) = ("note:  ↳ Let me look.\n", "note:  ↳ exec(\"ls\")\n");
         for (thoughts, tool_hints) in [(true, true), (true, false), (false, true), (false, false)] {
             let shows = TerminalProgress { thoughts, tool_hints };
             let words = if thoughts { words } else { "" };
             let hint = if tool_hints { hint } else { "" };
             let mut pipe = View::whole(Style::Lines, shows);
-            assert_eq!(shown(&mut pipe, &events), format!("{words}{hint}Two.\n"), "{shows:?}");
+            assert_eq!(shown(&mut pipe, &events), format!("{news}{words}{hint}Two.\n"), "{shows:?}");
             let mut terminal = View::terminal(Style::Lines, false, shows);
             let streamed = if thoughts { "🐈 nanobot\nLet me look.\n" } else { "" };
             let heading = if thoughts && !tool_hints { "" } else { "🐈 nanobot\n" };
-            assert_eq!(shown(&mut terminal, &events), format!("{streamed}{hint}{heading}Two.\n"), "{shows:?}");
+            assert_eq!(shown(&mut terminal, &events), format!("{news}{streamed}{hint}{heading}Two.\n"), "{shows:?}");
         }
     }
 
