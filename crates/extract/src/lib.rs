@@ -33,6 +33,10 @@ pub use crate::{
 /// Reads what strangers wrote.
 #[async_trait]
 pub trait Extract: std::fmt::Debug + Send + Sync {
+    /// Gets ready for a document that is about to come. Returns at once, and is worth calling when a
+    /// download begins; nothing depends on it.
+    fn prepare(&self) {}
+
     /// Reads one document. The answer is of the kind of the request.
     ///
     /// Dropping the future ends the work.

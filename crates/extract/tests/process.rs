@@ -179,6 +179,8 @@ async fn programs_that_are_no_helper_are_errors() {
 
 #[cfg(target_os = "linux")]
 mod linux {
+    use std::{fs::Permissions, os::unix::fs::PermissionsExt as _};
+
     use super::*;
 
     /// Process ids of the helpers that this process has.
@@ -235,6 +237,23 @@ mod linux {
         assert!(status.contains("NoNewPrivs:\t1"), "{status}");
         drop(child.stdin.take());
         assert!(child.wait().unwrap().success());
+    }
+
+    #[tokio::test]
+    async fn a_helper_that_was_started_ahead_reads_what_comes() {
+        let folder = tempfile::tempdir().unwrap();
+        let (program, starts) = (folder.path().join("helper"), folder.path().join("starts"));
+        let script = format!("#!/bin/sh\necho started >> '{}'\nexec '{PROGRAM}' \"$@\"\n", starts.display());
+        fs::write(&program, script).unwrap();
+        fs::set_permissions(&program, Permissions::from_mode(0o700)).unwrap();
+        let helper: Arc<dyn Extract> = Arc::new(HelperProcess::at(program));
+        while !starts.exists() {
+            // Only the first starts one, unless the script is still held open by another test's child.
+            helper.prepare();
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        still_reads(&helper).await;
+        assert_eq!(fs::read_to_string(starts).unwrap(), "started\n");
     }
 
     /// A file that the parent left open is closed before anything is read: its other end notices.

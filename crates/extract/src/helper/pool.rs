@@ -123,6 +123,16 @@ impl HelperProcess {
 
 #[async_trait]
 impl Extract for HelperProcess {
+    fn prepare(&self) {
+        if self.seats.available_permits() == 0 || self.idle.is_any() {
+            return;
+        }
+        match self.start() {
+            Ok(helper) => self.keep(helper),
+            Err(error) => tracing::debug!(%error, "no reader can be started ahead"),
+        }
+    }
+
     async fn extract(&self, request: Request) -> Result<Answer, ExtractError> {
         let size = request.size();
         if size > MAX_DOCUMENT {
@@ -182,6 +192,11 @@ impl Idle {
             let place = waiting.helpers.iter().position(|(known, _)| *known == number)?;
             Some(waiting.helpers.swap_remove(place).1)
         })
+    }
+
+    /// `true` if one that runs has no work.
+    fn is_any(&self) -> bool {
+        self.with(|waiting| waiting.helpers.iter_mut().any(|(_, helper)| helper.is_alive()))
     }
 
     /// The one that was idle for the shortest time, of those that still run.

@@ -89,6 +89,8 @@ impl WebFetch {
                 return Ok(extracted.page(arguments, place, 200, room));
             }
         }
+        // The start takes about as long as reading a page: it is over when the page has come.
+        self.http.extractor().prepare();
         let download = async {
             let (response, target) = self.follow(target).await?;
             let status = response.status();

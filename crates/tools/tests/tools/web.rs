@@ -3,7 +3,10 @@
 use std::{
     io,
     net::IpAddr,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use async_trait::async_trait;
@@ -15,6 +18,7 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::{any, get},
 };
+use nanobot_extract::{Answer, Extract, ExtractError};
 use nanobot_guard::{PathPolicy, Resolver, UrlGuard};
 use nanobot_testkit::InProcess;
 use nanobot_tool::{Registry, ToolContext};
@@ -63,14 +67,35 @@ impl Drop for Server {
     }
 }
 
+/// A reader that knows whether it got ready.
+#[derive(Debug, Default)]
+struct Reader {
+    is_ready: AtomicBool,
+}
+
+#[async_trait]
+impl Extract for Reader {
+    fn prepare(&self) {
+        self.is_ready.store(true, Ordering::Relaxed);
+    }
+
+    async fn extract(&self, request: nanobot_extract::Request) -> Result<Answer, ExtractError> {
+        InProcess.extract(request).await
+    }
+}
+
 /// A configuration under which this machine may be fetched from.
 fn local() -> ToolsConfig {
     ToolsConfig { ssrf_whitelist: vec!["127.0.0.0/8".to_owned()], ..ToolsConfig::default() }
 }
 
 fn registry(config: &ToolsConfig, guard: UrlGuard) -> Registry {
+    registry_with(config, guard, Arc::new(InProcess))
+}
+
+fn registry_with(config: &ToolsConfig, guard: UrlGuard, extractor: Arc<dyn Extract>) -> Registry {
     let policy = Arc::new(PathPolicy::new(Fixture::new().rules()));
-    let http = Arc::new(HttpClients::new(&config.web, Arc::new(guard), Arc::new(InProcess)));
+    let http = Arc::new(HttpClients::new(&config.web, Arc::new(guard), extractor));
     let registry = Registry::new();
     for tool in builtin(config, &policy, &http, Arc::new(DirectRunner)).unwrap() {
         registry.register(tool).unwrap();
@@ -120,6 +145,21 @@ fn pages() -> Router {
         .route("/hop", get(async || moved("/text")))
         .route("/inside", get(async || moved("http://169.254.169.254/latest/")))
         .route("/file", get(async || moved("file:///etc/passwd")))
+}
+
+#[tokio::test]
+async fn the_reader_gets_ready_while_the_page_is_fetched() {
+    let reader = Arc::new(Reader::default());
+    let seen = Arc::clone(&reader);
+    let page = move || {
+        let is_ready = seen.is_ready.load(Ordering::Relaxed);
+        async move { typed("text/plain", if is_ready { "ready" } else { "not ready" }) }
+    };
+    let server = Server::start(Router::new().route("/", get(page))).await;
+    let config = local();
+    let registry = registry_with(&config, config.url_guard().unwrap(), reader);
+    let page = call(&registry, "web_fetch", json!({"url": server.url("/")})).await;
+    assert!(page.ends_with("\\n\\nready\"}"), "{page}");
 }
 
 #[tokio::test]
