@@ -65,8 +65,8 @@ pub struct ChannelManagerParts {
     pub transcriber: Option<Arc<dyn Transcriber>>,
     /// The slash commands that platforms show in their menus.
     pub commands: Arc<[CommandInfo]>,
-    /// The permit of [`ChannelContext::suspects`](nanobot_channel::ChannelContext::suspects), shared with
-    /// whoever else resumes what may have ended the process.
+    /// The permit of [`ChannelContext::suspects`](nanobot_channel::ChannelContext::suspects). Where turns run
+    /// in the same process, it is the one of their `StepLog`.
     pub suspects: Arc<Semaphore>,
     /// Where their health is shown.
     pub health: Health,

@@ -109,9 +109,8 @@ pub(crate) fn short_id(id: &str) -> String {
 /// The longest id of a call that vendors take, in bytes.
 const ID_LIMIT: usize = 64;
 
-/// Shortens an id of more than [`ID_LIMIT`] bytes to a hash of it. The same id is always shortened alike,
-/// whoever gave it and whoever gets it; a short one stays what it is. Should two ids come to the same,
-/// [`CallIds`] tells them apart.
+/// Shortens an id of more than [`ID_LIMIT`] bytes to a hash of it, the same for every provider. Short ids
+/// stay as they are. Should two ids get the same hash, [`CallIds`] tells them apart.
 pub(crate) fn bounded_id(id: &str) -> Cow<'_, str> {
     if id.len() <= ID_LIMIT { Cow::Borrowed(id) } else { Cow::Owned(format!("id_{}", digest(id))) }
 }

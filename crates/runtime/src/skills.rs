@@ -29,7 +29,7 @@ pub fn skills(config: &Config) -> Result<Skills, RuntimeError> {
 /// Skills that ask to stand in every prompt and may not, a line each that says how to agree.
 #[must_use]
 pub fn unagreed_skills(config: &Config) -> Vec<String> {
-    // A section that cannot be read is told by whoever starts.
+    // The start reports a section that cannot be read.
     let survey = skills(config).map(|skills| skills.survey()).unwrap_or_default();
     survey.iter().filter_map(|found| Some(format!("skill {}: {}", found.name, found.unagreed()?))).collect()
 }

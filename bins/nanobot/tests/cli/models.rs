@@ -159,7 +159,7 @@ async fn long_ids_of_calls_are_shortened_alike_everywhere() {
         body.split('"').filter(|text| text.starts_with("id_")).map(str::to_owned).collect()
     };
     let last = sent(&bodies[3]);
-    // The old call, and the two new ones: one of them has the old one's id, and is told apart.
+    // One old call and two new ones, of which one has the id of the old call.
     assert_eq!(last.len(), 3, "{last:?}");
     assert!(last.iter().all(|id| id.len() <= 64), "{last:?}");
     assert_eq!((sent(&bodies[1]), sent(&bodies[2])), (last.clone(), last.clone()));

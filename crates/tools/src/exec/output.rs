@@ -2,7 +2,7 @@
 //!
 //! Decision: of each stream the first and the last mebibyte are kept and what lies between is counted,
 //! so a command that prints gigabytes costs a few megabytes. The model reads the two ends of that; all
-//! of it goes into a file, where one stood in the middle of the output.
+//! of it goes into a file.
 
 use std::{collections::VecDeque, io};
 
@@ -82,7 +82,7 @@ impl Captured {
     }
 
     /// Appends what was kept, with a line about what was not. Returns how many characters of the
-    /// stream are missing in the text; negative where that line is longer than what it stands for.
+    /// stream are missing in the text; negative where that line is longer than what it replaces.
     fn write_to(&self, text: &mut String) -> isize {
         text.push_str(&self.head);
         let mut missing = 0;

@@ -417,7 +417,7 @@ async fn a_search_that_fails_says_why_and_keeps_the_key() {
 async fn only_circumstances_are_worth_another_try() {
     let status = async |Path(code): Path<u16>| StatusCode::from_u16(code).unwrap();
     let server = Server::start(pages().route("/status/{code}", get(status))).await;
-    // Nobody listens there any more.
+    // The port is closed.
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let local = local();
     let open = registry(&local, local.url_guard().unwrap());
