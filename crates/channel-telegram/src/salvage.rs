@@ -18,6 +18,7 @@ const USEFUL: &[&str] = &[
     "is_automatic_forward",
     "media_group_id",
     "reply_to_message",
+    "quote",
     "entities",
     "caption_entities",
     "photo",
@@ -33,6 +34,10 @@ const USEFUL: &[&str] = &[
     "migrate_to_chat_id",
     "migrate_from_chat_id",
 ];
+/// What shows another message.
+const ANSWERED: &[&str] = &["reply_to_message", "quote"];
+/// What is needed of a quotation.
+const QUOTE: &[&str] = &["text", "position"];
 /// What is needed of a chat and of a person.
 const PARTY: &[&str] = &["id", "type", "title", "username", "first_name", "is_bot", "is_forum"];
 
@@ -48,7 +53,7 @@ pub(crate) fn read(raw: &str) -> Option<Update> {
         &|_| true,
         &|key| NEEDED.contains(&key) || USEFUL.contains(&key),
         &|key| NEEDED.contains(&key) || (USEFUL.contains(&key) && !marks.contains(&key)),
-        &|key| NEEDED.contains(&key) || (USEFUL.contains(&key) && !marks.contains(&key) && key != "reply_to_message"),
+        &|key| NEEDED.contains(&key) || (USEFUL.contains(&key) && !marks.contains(&key) && !ANSWERED.contains(&key)),
         &|key| NEEDED.contains(&key),
     ];
     // As text: from a `Value` teloxide reads no update at all.
@@ -81,10 +86,8 @@ fn without(update: &Value, keeps: &dyn Fn(&str) -> bool) -> Value {
 fn pared(message: &Map, keeps: &dyn Fn(&str) -> bool) -> Map {
     let kept = message.iter().filter(|(key, _)| keeps(key)).map(|(key, value)| {
         let value = match (key.as_str(), value) {
-            ("chat" | "from" | "sender_chat", Value::Object(party)) => {
-                let party = party.iter().filter(|(key, _)| PARTY.contains(&key.as_str()));
-                Value::Object(party.map(|(key, value)| (key.clone(), value.clone())).collect())
-            }
+            ("chat" | "from" | "sender_chat", Value::Object(party)) => Value::Object(only(party, PARTY)),
+            ("quote", Value::Object(quote)) => Value::Object(only(quote, QUOTE)),
             ("reply_to_message", Value::Object(original)) => Value::Object(pared(original, keeps)),
             (_, Value::Object(file)) => {
                 let file = file.iter().filter(|(key, _)| !matches!(key.as_str(), "mime_type" | "thumbnail" | "thumb"));
@@ -108,6 +111,11 @@ fn pared(message: &Map, keeps: &dyn Fn(&str) -> bool) -> Map {
         kept.entry("text").or_insert(caption);
     }
     kept
+}
+
+fn only(object: &Map, keys: &[&str]) -> Map {
+    let kept = object.iter().filter(|(key, _)| keys.contains(&key.as_str()));
+    kept.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 #[cfg(test)]
@@ -147,6 +155,12 @@ mod tests {
             let is_forwarded = content.get("forward_origin").is_some();
             assert_eq!(message.forward_origin().is_some(), is_forwarded, "nobody else's words become their own: {raw}");
         }
+        // teloxide reads no text of another chat.
+        let elsewhere = json!({"origin": {"type": "hidden_user", "sender_user_name": "Eve", "date": 1}});
+        let odd_quote = json!({"text": "/new", "position": 0, "entities": [{"type": "of_tomorrow"}]});
+        let raw = update(&json!({"text": "see", "external_reply": elsewhere, "quote": odd_quote}));
+        let Some(Update { kind: UpdateKind::Message(message), .. }) = read(&raw) else { panic!("{raw}") };
+        assert_eq!((message.text(), message.quote().map(|quote| quote.text.as_str())), (Some("see"), Some("/new")));
         let odd = read("{\"update_id\": 3, \"message\": {\"odd\": true}}");
         assert!(odd.is_none_or(|update| !says_something(&update)));
     }
