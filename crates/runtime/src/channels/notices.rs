@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nanobot_bus::Bus;
+use nanobot_bus::{Bus, LONGEST_DELAY};
 use nanobot_channel::ChannelName;
 use nanobot_channels::{Health, HealthMap, HealthState};
 use nanobot_types::{InboundMessage, OutboundKey, OutboundKind, OutboundMessage, TraceId};
@@ -60,7 +60,8 @@ impl Notices {
     }
 
     async fn watch(&self) {
-        let patience = Duration::from_secs(self.settings.after_minutes.saturating_mul(60));
+        // Clocks cannot add just any number.
+        let patience = Duration::from_secs(self.settings.after_minutes.saturating_mul(60)).min(LONGEST_DELAY);
         let mut changed = self.health.subscribe();
         let mut outages = BTreeMap::new();
         loop {
@@ -148,21 +149,46 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn an_outage_is_told_once_by_another_channel_and_so_is_its_end() {
-        let (bus, health, tasks) = (MemoryBus::new(), Health::default(), TaskTracker::new());
-        let channels = ["down", "up"].map(|name| Arc::new(RecordingChannel::new(name)));
+    /// Starts channels of which one is to go down.
+    fn manager(bus: &MemoryBus, health: &Health, channels: &[Arc<RecordingChannel>; 2]) -> ChannelManager {
         let managed = |channel: &Arc<RecordingChannel>| {
             let mut settings = ChannelSettings::default();
             settings.delivery.alive_within_s = 1_000_000;
             ManagedChannel::fixed(Arc::clone(channel) as Arc<dyn Channel>, settings)
         };
-        let manager = ChannelManager::start(&ChannelManagerParts {
+        let channels = channels.iter().map(managed).collect();
+        ChannelManager::start(&ChannelManagerParts {
             health: health.clone(),
-            tasks: tasks.clone(),
-            ..ChannelManagerParts::new(&bus, channels.iter().map(managed).collect(), "unused")
+            ..ChannelManagerParts::new(bus, channels, "unused")
         })
-        .unwrap();
+        .unwrap()
+    }
+
+    /// The task would end if the clock could not add them.
+    #[tokio::test(start_paused = true)]
+    async fn an_outage_is_waited_out_for_any_number_of_minutes() {
+        for after_minutes in [u64::MAX, u64::MAX / 60, 1 << 50] {
+            let (bus, health, tasks) = (MemoryBus::new(), Health::default(), TaskTracker::new());
+            let channels = ["down", "up"].map(|name| Arc::new(RecordingChannel::new(name)));
+            let manager = manager(&bus, &health, &channels);
+            let settings = LifecycleNotices { tell: vec!["up:7".to_owned()], after_minutes };
+            let watching = tasks.spawn(Notices { settings, health, bus: Arc::new(bus) }.run(CancellationToken::new()));
+            let [down, up] = &channels;
+            down.wait_for_runs(1).await.unwrap();
+            down.crash(ChannelError::Auth("revoked".to_owned()));
+            tokio::time::sleep(Duration::from_mins(10)).await;
+            assert!(!watching.is_finished(), "{after_minutes}");
+            assert_eq!(up.texts(), Vec::<String>::new(), "{after_minutes}");
+            watching.abort();
+            assert!(manager.stop().await);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_outage_is_told_once_by_another_channel_and_so_is_its_end() {
+        let (bus, health, tasks) = (MemoryBus::new(), Health::default(), TaskTracker::new());
+        let channels = ["down", "up"].map(|name| Arc::new(RecordingChannel::new(name)));
+        let manager = manager(&bus, &health, &channels);
         let tell = ["up:7", "down:7", "nowhere:7", "nonsense"].map(str::to_owned).to_vec();
         let settings = LifecycleNotices { tell, ..LifecycleNotices::default() };
         let watching = tasks.spawn(Notices { settings, health, bus: Arc::new(bus) }.run(CancellationToken::new()));
