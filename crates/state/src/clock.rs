@@ -32,14 +32,51 @@ impl Clock {
         self.now().saturating_add(millis(delay.min(LONGEST_DELAY))).saturating_add(1)
     }
 
-    /// A stored moment on the monotonic clock; moments before the start are the start.
+    /// A stored moment on the monotonic clock, at most [`LONGEST_DELAY`] from now; moments before the
+    /// start are the start.
     pub(crate) fn instant(&self, moment: Millis) -> Instant {
         let since_start = u64::try_from(moment.saturating_sub(self.wall)).unwrap_or(0);
-        // Clocks cannot add just any number that may stand in a file.
-        self.start.checked_add(Duration::from_millis(since_start)).unwrap_or(self.start + LONGEST_DELAY)
+        let latest = Instant::now() + LONGEST_DELAY;
+        // Clocks cannot add just any number that may be in a file.
+        self.start.checked_add(Duration::from_millis(since_start)).map_or(latest, |moment| moment.min(latest))
     }
 }
 
 pub(crate) fn millis(duration: Duration) -> Millis {
     Millis::try_from(duration.as_millis()).unwrap_or(Millis::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn no_delay_and_no_stored_moment_is_further_away_than_a_year() {
+        let clock = Clock::start();
+        let year = millis(LONGEST_DELAY);
+        for (delay, expected) in [
+            (Duration::ZERO, 1),
+            (Duration::from_secs(1), 1001),
+            (LONGEST_DELAY, year + 1),
+            (LONGEST_DELAY * 2, year + 1),
+            (Duration::from_millis(u64::MAX), year + 1),
+            (Duration::MAX, year + 1),
+        ] {
+            assert_eq!(clock.after(delay) - clock.now(), expected, "{delay:?}");
+        }
+        tokio::time::advance(LONGEST_DELAY).await;
+        for (moment, expected) in [
+            (Millis::MIN, -year),
+            (0, -year),
+            (clock.now() + 7, 7),
+            (clock.now() + year, year),
+            (clock.now() + 2 * year, year),
+            (Millis::MAX, year),
+        ] {
+            let instant = clock.instant(moment);
+            let away = millis(instant.saturating_duration_since(Instant::now()));
+            let ago = millis(Instant::now().saturating_duration_since(instant));
+            assert_eq!(away - ago, expected, "{moment}");
+        }
+    }
 }
