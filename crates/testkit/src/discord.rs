@@ -195,6 +195,11 @@ impl DiscordFake {
         self.state.change(|state| state.shards = shards);
     }
 
+    /// Sets how many sessions may still begin, and in how many milliseconds there are more.
+    pub fn set_session_starts(&self, remaining: u64, reset_after: u64) {
+        self.state.change(|state| state.session_starts = (remaining, reset_after));
+    }
+
     /// Takes the text of messages out of what the bot may ask for.
     pub fn disallow_message_content(&self) {
         self.state.change(|state| state.is_content_disallowed = true);

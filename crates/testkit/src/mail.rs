@@ -144,6 +144,11 @@ impl MailFake {
         });
     }
 
+    /// Sets how long access tokens are said to last, in seconds; 3600 unless set.
+    pub fn set_access_time(&self, seconds: u64) {
+        self.state.change(|state| state.provider.lasts = seconds);
+    }
+
     /// The access tokens that were given are not taken any more.
     pub fn end_access(&self) {
         self.state.change(|state| state.provider.valid.clear());

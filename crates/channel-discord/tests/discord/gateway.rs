@@ -241,6 +241,18 @@ async fn a_pause_that_is_asked_for_is_passed_on() {
 }
 
 #[tokio::test]
+async fn used_up_sessions_are_waited_for_and_no_longer_than_a_year() {
+    const YEAR: Duration = Duration::from_hours(24 * 365);
+    for (reset_after, pause) in [(90_000, Duration::from_secs(90)), (1 << 50, YEAR), (u64::MAX, YEAR)] {
+        let fake = DiscordFake::start().await.unwrap();
+        fake.set_session_starts(0, reset_after);
+        let channel = channel(&fake, &json!({}));
+        let (_, error) = Running::of(fake, channel).end().await;
+        assert!(matches!(error, ChannelError::RateLimited { retry_after } if retry_after == pause), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn a_bot_whose_servers_are_to_be_divided_is_connected_once_and_says_so() {
     let log = Log::capture().unwrap();
     let fake = DiscordFake::start().await.unwrap();

@@ -48,6 +48,20 @@ async fn one_token_serves_until_a_server_takes_it_no_more() {
 }
 
 #[tokio::test]
+async fn a_token_that_lasts_longer_than_clocks_count_is_used() {
+    for lasts in [u64::MAX, 1 << 62] {
+        let fake = MailFake::start().await.unwrap();
+        let provider = fake.token_server().await.unwrap();
+        fake.set_access_time(lasts);
+        let channel = channel(&fake, &keys(&provider, REFRESH_TOKEN));
+        for text in ["one", "two"] {
+            channel.send(&news(ANN, text)).await.unwrap();
+        }
+        assert_eq!((fake.access_tokens(), fake.sent().len()), (1, 2), "{lasts}");
+    }
+}
+
+#[tokio::test]
 async fn a_later_refresh_token_outlives_a_restart_and_gives_way_to_a_new_one() {
     let fake = MailFake::start().await.unwrap();
     let provider = fake.token_server().await.unwrap();

@@ -203,6 +203,21 @@ async fn an_outage_of_ten_minutes_costs_few_tries_and_ends_soon_after_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pause_that_a_platform_asks_for_is_no_longer_than_a_year() {
+    let limited = || ChannelError::RateLimited { retry_after: Duration::MAX };
+    let channel = Scripted::new(move |_, run| if run == 0 { Act::Fail(limited()) } else { Act::Live });
+    let manager = supervise(vec![channel.managed()]);
+    sleep(minutes(1)).await;
+    advance(minutes(60 * 24 * 364)).await;
+    sleep(minutes(1)).await;
+    assert_eq!(channel.runs().len(), 1);
+    advance(minutes(60 * 24 * 2)).await;
+    sleep(minutes(1)).await;
+    assert_eq!(channel.runs().len(), 2);
+    assert!(manager.stop().await);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_thousand_disconnects_are_survived_without_a_rush() {
     let channel = Scripted::new(|_, run| if run < 1000 { Act::LiveThenFail(down()) } else { Act::Live });
     let manager = supervise(vec![channel.managed()]);

@@ -187,10 +187,15 @@ impl State {
         match method {
             Method::GetMe => Ok(me()),
             Method::GetApplication => Ok(application()),
-            Method::GetGateway => Ok(json!({
-                "url": self.gateway_url, "shards": self.shards,
-                "session_start_limit": {"total": 1000, "remaining": 999, "reset_after": 14_400_000, "max_concurrency": 1},
-            })),
+            Method::GetGateway => {
+                let (remaining, reset_after) = self.session_starts;
+                Ok(json!({
+                    "url": self.gateway_url, "shards": self.shards,
+                    "session_start_limit": {
+                        "total": 1000, "remaining": remaining, "reset_after": reset_after, "max_concurrency": 1,
+                    },
+                }))
+            }
             Method::GetChannel(channel) => self.channel_json(*channel).ok_or_else(Refusal::unknown_channel),
             Method::CreateDirectChannel => {
                 let user = body.get("recipient_id").and_then(super::sending::id_of);

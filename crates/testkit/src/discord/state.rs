@@ -55,6 +55,8 @@ pub(super) struct State {
     pub(super) upload_limit: usize,
     /// Among how many connections Discord would divide the servers of the bot.
     pub(super) shards: u64,
+    /// How many sessions may still begin, and the milliseconds until there are more.
+    pub(super) session_starts: (u64, u64),
     last_id: u64,
     pub(super) sessions: Vec<Session>,
     pub(super) orders: VecDeque<Order>,
@@ -95,6 +97,7 @@ impl Default for State {
             answer_time: USUAL_ANSWER_TIME,
             upload_limit: USUAL_UPLOAD_LIMIT,
             shards: 1,
+            session_starts: (999, 14_400_000),
             last_id: FIRST_ID,
             sessions: Vec::new(),
             orders: VecDeque::new(),

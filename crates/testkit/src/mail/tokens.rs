@@ -25,6 +25,8 @@ pub(super) struct Provider {
     pub(super) refresh: Option<String>,
     /// Whether every answer brings another refresh token.
     pub(super) rotates: bool,
+    /// How long access tokens are said to last, in seconds.
+    pub(super) lasts: u64,
     /// How many access tokens were given.
     pub(super) given: usize,
     /// Those of them that are taken.
@@ -33,7 +35,7 @@ pub(super) struct Provider {
 
 impl Default for Provider {
     fn default() -> Self {
-        Self { refresh: Some(REFRESH_TOKEN.to_owned()), rotates: false, given: 0, valid: BTreeSet::new() }
+        Self { refresh: Some(REFRESH_TOKEN.to_owned()), rotates: false, lasts: 3600, given: 0, valid: BTreeSet::new() }
     }
 }
 
@@ -75,7 +77,7 @@ pub(super) fn answer(state: &Watched<State>, request: &Request) -> Response {
         provider.given += 1;
         let token = format!("Access-token-of-the-fake.{}", provider.given);
         provider.valid.insert(token.clone());
-        let mut answer = json!({"access_token": token, "expires_in": 3600, "token_type": "Bearer"});
+        let mut answer = json!({"access_token": token, "expires_in": provider.lasts, "token_type": "Bearer"});
         if provider.rotates {
             let next = format!("Refresh-token-of-the-fake {}", provider.given);
             if let Some(keys) = answer.as_object_mut() {
