@@ -17,6 +17,7 @@ mod hostile;
 mod layers;
 mod model_faults;
 mod prefix;
+mod profiles;
 mod python_home;
 mod tokens;
 mod week;

@@ -177,6 +177,8 @@ async fn a_second_name_of_a_secret_file_is_as_closed_as_the_first() {
 #[cfg(unix)]
 mod through_the_gateway {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
+    #[cfg(target_os = "linux")]
+    use std::path::Path;
 
     use nanobot_testkit::telegram::{Fault, Incoming, Person, TOKEN};
     use nanobot_testkit::{ModelServer, Reply, TelegramFake};
@@ -185,6 +187,8 @@ mod through_the_gateway {
 
     use super::CANARY;
     use crate::gateway::Running;
+    #[cfg(target_os = "linux")]
+    use crate::support::finish;
     use crate::support::{Home, assert_says, until};
 
     /// While the platform asks for patience, the file becomes a link to one outside.
@@ -323,5 +327,56 @@ mod through_the_gateway {
         }
         let second = home.run(&["agent", "--demo", "-m", "hello"]).await;
         assert!(!second.stderr.contains(said), "{}", second.stderr);
+        for (expected, name) in [(1, "config.json"), (0, "workspace/own.sh")] {
+            set(name, 0o755);
+            let gateway = Running::start(&home).await;
+            gateway.signal(Signal::SIGTERM);
+            let (rest, code) = gateway.end().await;
+            assert_eq!((code, rest.matches(said).count()), (Some(0), expected), "{name}: {rest}");
+        }
+        assert_eq!((mode("config.json"), mode("workspace/own.sh")), (0o700, 0o755));
+    }
+
+    /// Other processes of the same user read neither its memory nor its environment, and what it
+    /// makes is its user's alone.
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_gateway_is_closed_to_other_processes_and_makes_private_files() {
+        // Only without the rights of an administrator does the kernel ask the process itself.
+        let ordinary = |home: &Home, arguments: &[&str]| {
+            if !nix::unistd::geteuid().is_root() {
+                let mut command = home.of(Path::new(arguments[0]));
+                command.args(&arguments[1..]);
+                return command;
+            }
+            let mut command = home.of(Path::new("setpriv"));
+            command.args(["--bounding-set", "-all", "--inh-caps", "-all"]).args(arguments);
+            command
+        };
+        let home = Home::new();
+        home.configure(&json!({"agents": {"defaults": {"model": "demo"}}}));
+        let reads = async |pid: u32| {
+            let environment = format!("/proc/{pid}/environ");
+            finish(ordinary(&home, &["/bin/cat", &environment]), b"").await
+        };
+        let mut other = tokio::process::Command::from(ordinary(&home, &["/bin/sleep", "1000"]));
+        let mut other = other.kill_on_drop(true).spawn().unwrap();
+        let other_pid = other.id().unwrap();
+        let is_asleep = async || {
+            std::fs::read_to_string(format!("/proc/{other_pid}/comm")).is_ok_and(|name| name.trim() == "sleep")
+        };
+        until("the other program runs", is_asleep).await;
+        let readable = reads(other_pid).await;
+        assert_says(&readable.stdout, &["HOME="]);
+        other.kill().await.unwrap();
+
+        let gateway = Running::run(ordinary(&home, &[env!("CARGO_BIN_EXE_nanobot"), "gateway", "--port", "0"])).await;
+        let closed = reads(gateway.pid()).await;
+        assert_eq!((closed.code, closed.stdout.as_str()), (1, ""), "{}", closed.stderr);
+        assert_says(&closed.stderr, &["ermission denied"]);
+        let status = std::fs::read_to_string(format!("/proc/{}/status", gateway.pid())).unwrap();
+        assert_says(&status, &["\nUmask:\t0077\n"]);
+        gateway.signal(Signal::SIGTERM);
+        assert_eq!(gateway.end().await.1, Some(0));
     }
 }
