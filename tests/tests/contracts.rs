@@ -299,12 +299,12 @@ async fn the_engine_ends_what_goes_in_circles_and_what_goes_on_for_ever() {
     assert_eq!((endless.outcome.result, endless.requests.len()), (TurnResult::Limited, 3));
 }
 
-/// Fails until it was called this often.
+/// Fails the first times, and counts its runs.
 #[derive(Debug)]
-struct Flaky(ToolSpec, AtomicU32);
+struct Flaky(ToolSpec, AtomicU32, u32);
 
 impl Flaky {
-    fn tool(effect: Effect) -> Arc<Self> {
+    fn tool(effect: Effect, failures: u32) -> Arc<Self> {
         let spec = ToolSpec {
             name: "flaky".into(),
             description: "Fails at first.".to_owned(),
@@ -312,7 +312,7 @@ impl Flaky {
             effect,
             source: ToolSource::BuiltIn,
         };
-        Arc::new(Self(spec, AtomicU32::new(0)))
+        Arc::new(Self(spec, AtomicU32::new(0), failures))
     }
 }
 
@@ -323,18 +323,20 @@ impl Tool for Flaky {
     }
 
     async fn execute(&self, _: Value, _: &ToolContext) -> ToolResult {
-        match self.1.fetch_add(1, Ordering::SeqCst) {
-            0 => rich(),
-            _ => ToolResult::ok("done"),
-        }
+        if self.1.fetch_add(1, Ordering::SeqCst) < self.2 { rich() } else { ToolResult::ok("done") }
     }
 }
 
 #[tokio::test]
 async fn a_result_says_whether_to_try_again_and_whether_to_go_on() {
     let answers = || vec![Reply::call("flaky", &json!({})), Reply::text("ok")];
-    for (effect, runs, told) in [(Effect::Pure, 2, "tool: done"), (Effect::Irreversible, 1, "tool: Error: busy")] {
-        let flaky = Flaky::tool(effect);
+    for (effect, failures, runs, told) in [
+        (Effect::Pure, 1, 2, "tool: done"),
+        (Effect::Idempotent, 1, 2, "tool: done"),
+        (Effect::Pure, 2, 2, "tool: Error: busy"),
+        (Effect::Irreversible, 1, 1, "tool: Error: busy"),
+    ] {
+        let flaky = Flaky::tool(effect, failures);
         let ran = run_with(&TurnOptions::default(), answers(), [flaky.clone() as Arc<dyn Tool>]).await;
         assert_eq!(flaky.1.load(Ordering::SeqCst), runs, "{effect:?}");
         assert!(ran.recorded[1].starts_with(told), "{effect:?}: {:?}", ran.recorded);

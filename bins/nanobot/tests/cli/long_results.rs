@@ -98,3 +98,49 @@ async fn a_long_page_is_a_document_and_a_file_of_lines() {
     assert!(kept.trim_end().ends_with("The end."));
     assert_eq!(kept.matches("Paragraph ").count(), 900);
 }
+
+#[tokio::test]
+async fn failures_show_their_severity_as_configured() {
+    for (keys, begins) in [(json!({}), "Error"), (json!({"includeSeverity": true}), "[error] Error")] {
+        let missing = Reply::call("read_file", &json!({"path": "missing.txt"}));
+        let model = ModelServer::scripted([missing, Reply::text("It is not there.")]).await.unwrap();
+        let results = results_with(&model, &keys).await;
+        assert!(results.len() == 1 && results[0].starts_with(begins), "{results:?}");
+    }
+}
+
+#[tokio::test]
+async fn old_results_are_left_out_of_long_turns_as_configured() {
+    for (keys, is_whole) in [(json!({}), false), (json!({"compactAfterTools": false}), true)] {
+        let look = |number: u32| Reply::call("read_file", &json!({"path": format!("{number}.txt")}));
+        let model = ModelServer::scripted((0..8).map(look).chain([Reply::text("Read.")])).await.unwrap();
+        let mut keys = keys;
+        // What eight of the files below take is more than this.
+        keys["contextWindowTokens"] = json!(24_000);
+        keys["consolidate"] = json!(false);
+        let results = results_with(&model, &keys).await;
+        let whole = results.iter().filter(|result| result.contains("the last word")).count();
+        assert_eq!((results.len(), whole == 8), (8, is_whole), "{whole}");
+        assert!(results[7].contains("the last word"), "{}", results[7]);
+    }
+}
+
+/// The results in the last request of a turn, with these keys of `agents.defaults`.
+async fn results_with(model: &ModelServer, keys: &Value) -> Vec<String> {
+    let home = Home::new();
+    let mut defaults = json!({"model": "test-model", "provider": "custom"});
+    defaults.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
+    home.configure(&json!({
+        "agents": {"defaults": defaults},
+        "providers": {"custom": {"apiKey": "a-key-of-words", "apiBase": model.base_url()}},
+    }));
+    for number in 0..8 {
+        let lines: String = (0..400).map(|line| format!("line {line} of file {number}\n")).collect();
+        home.write(&format!("workspace/{number}.txt"), &format!("{lines}the last word\n"));
+    }
+    let run = home.run(&["agent", "-m", "go on"]).await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let request = model.requests().pop().unwrap();
+    let results = request.messages().iter().filter(|message| message["role"] == "tool");
+    results.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
+}
