@@ -232,12 +232,43 @@ async fn a_login_to_a_mailbox_learns_whose_reports_count() {
         let report = format!("Authentication-Results: {server}; dkim=pass header.d=home.test");
         fake.push(format!("{report}\r\nFrom: me@home.test\r\nSubject: {subject}\r\n\r\nhi\r\n"))
     };
-    // A stranger does not know the code.
-    let mails = [mail("mx.evil.test", "nanobot-000000000000"), mail("mx.bot.test", &code)];
+    // A stranger does not know the code. That mail is read before the other one is there.
+    let strangers = mail("mx.evil.test", "nanobot-000000000000");
+    fake.wait_for_command("UID FETCH", 1).await.unwrap();
+    let mails = [strangers, mail("mx.bot.test", &code)];
     let home = screen.await.unwrap();
     let config: Value = serde_json::from_str(&home.read("config.json")).unwrap();
     assert_eq!(config["channels"]["email"]["authservId"], "mx.bot.test");
     assert!(mails.iter().all(|uid| !fake.has_flag(*uid, r"\Seen")), "the mailbox is only looked at");
+}
+
+#[tokio::test]
+async fn mail_without_proof_stays_unread_and_its_channel_says_so_once() {
+    let fake = MailFake::start().await.unwrap();
+    let home = Home::new();
+    home.configure(&json!({
+        "agents": {"defaults": {"model": "demo"}},
+        "channels": {"email": {
+            "enabled": true, "consentGranted": true, "imapHost": "127.0.0.1", "imapPort": fake.imap_port(),
+            "imapUsername": mail::USER, "imapPassword": mail::PASSWORD, "imapUseSsl": false, "imapUseTls": false,
+            "smtpHost": "127.0.0.1", "smtpPort": fake.smtp_port(), "smtpUsername": mail::USER,
+            "smtpPassword": mail::PASSWORD, "smtpUseTls": false, "authservId": "mx.bot.test", "allowFrom": ["*"],
+        }},
+    }));
+    let mails = ["mx.evil.test; dkim=pass header.d=friend.test", "mx.bot.test; dkim=fail", "mx.bot.test; none"];
+    let mails = mails.map(|report| {
+        fake.push(format!("Authentication-Results: {report}\r\nFrom: ann@friend.test\r\nSubject: x\r\n\r\n/status\r\n"))
+    });
+    let gateway = Running::start(&home).await;
+    let log = || home.read("logs/gateway.log");
+    let judged = async || log().matches("a mail is refused: its sender is not proven").count() == mails.len();
+    until("all are judged", judged).await;
+    until("the channel is degraded", async || gateway.health().await.contains("its sender is not proven")).await;
+    assert_says(&gateway.health().await, &["degraded", "docs/channels/email.md"]);
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+    assert_eq!(log().matches("the channel does not work fully").count(), 1, "{}", log());
+    assert!(mails.iter().all(|uid| !fake.has_flag(*uid, r"\Seen")) && fake.sent().is_empty());
 }
 
 #[tokio::test]

@@ -233,6 +233,8 @@ async fn files_results_and_jobs_of_a_person_are_closed_to_another() {
     let received = home.path().join("media/telegram").join(&media[0]).display().to_string();
     assert!(anns.json.to_string().contains(&media[0]), "the model is told its name");
 
+    let prompts = home.path().join("prompts").join(&home.names("prompts")[0]).display().to_string();
+
     let folder = |path: &str| path.rsplit_once('/').unwrap().0.to_owned();
     let calls = [
         ("cron", json!({"action": "list"})),
@@ -245,6 +247,8 @@ async fn files_results_and_jobs_of_a_person_are_closed_to_another() {
         ("read_file", json!({"path": home.path().join("cron/jobs.json")})),
         ("read_file", json!({"path": home.workspace().join("sessions/telegram_7.jsonl")})),
         ("read_file", json!({"path": home.path().join("logs/audit.log")})),
+        ("read_file", json!({"path": prompts})),
+        ("list_dir", json!({"path": folder(&prompts)})),
         ("write_file", json!({"path": received, "content": ""})),
         ("write_file", json!({"path": kept, "content": ""})),
         ("edit_file", json!({"path": received, "old_text": "diary", "new_text": ""})),
@@ -257,6 +261,7 @@ async fn files_results_and_jobs_of_a_person_are_closed_to_another() {
         // A path that was given is repeated in a refusal.
         assert!(!is_told || result.starts_with("Error"), "{call:?}: {result}");
         assert!(!result.contains(CANARY), "{call:?}: {result}");
+        assert!(result.starts_with("Error") || ["cron", "list_dir"].contains(&call.0), "{call:?}: {result}");
     }
 
     // What is Ann's is still there, and hers to read and remove.

@@ -86,7 +86,9 @@ async fn jobs_of_one_owner_are_out_of_reach_for_another() {
     let tool = tool(&folder, CronSettings::default()).owned(Arc::new(Apart));
     call(&tool, "t:ann", json!({"action": "add", "message": "a secret", "every_seconds": 60})).await.unwrap();
     let store = JobStore::new(folder.path().join("jobs.json"));
-    let id = store.read().unwrap().iter().next().unwrap().id.to_string();
+    let job = store.read().unwrap().iter().next().unwrap().clone();
+    assert_eq!(job.owner.as_deref(), Some("t:ann"));
+    let id = job.id.to_string();
     assert_eq!(call(&tool, "t:bob", json!({"action": "list"})).await.unwrap(), "No scheduled jobs.");
     let refused = call(&tool, "t:bob", json!({"action": "remove", "job_id": id})).await.unwrap_err();
     assert_eq!(refused, format!("Job {id} not found"));
