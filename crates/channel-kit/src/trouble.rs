@@ -31,7 +31,7 @@ impl Trouble {
     /// Returns when something is wrong, at once if something is.
     pub async fn begun(&self) {
         // It is its own sender, so it cannot be closed.
-        let _ = self.0.subscribe().wait_for(Option::is_some).await;
+        drop(self.0.subscribe().wait_for(Option::is_some).await);
     }
 
     /// Makes signs of life that say it to `supervisor` for as long as it lasts.

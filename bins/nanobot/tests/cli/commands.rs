@@ -56,7 +56,7 @@ async fn a_line_ends_with_its_turn_also_when_the_message_tool_answered_it() {
     let model = ModelServer::scripted(replies).await.unwrap();
     let home = Home::with_model(&model.base_url());
     let config = std::fs::read_to_string(home.path().join("config.json")).unwrap();
-    let mut config: serde_json::Value = serde_json::from_str(&config).unwrap();
+    let mut config: Value = serde_json::from_str(&config).unwrap();
     config["channels"] = json!({"sendProgress": false});
     home.configure(&config);
     let run = home.run_with_input(&["agent"], b"write twice\nand now?\n/restart\n/help restart\n").await;

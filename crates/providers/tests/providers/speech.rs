@@ -182,7 +182,7 @@ async fn a_pause_that_the_service_names_is_kept_and_too_long_a_one_given_up() {
         let patient = speech(vendor, format!("{}/v2", fake.url()), settings());
         assert_eq!(patient.transcribe(&path, None).await.unwrap(), "hello there", "{vendor}");
         assert!(began.elapsed() >= Duration::from_secs(1), "{vendor}");
-        for wait in ["3600", "1e18", "18446744073709551615", "18446744073709549568", "Fri, 31 Dec 9999 23:59:59 GMT"] {
+        for wait in ["3600", "1e18", "18446744073709549568", "Fri, 31 Dec 9999 23:59:59 GMT"] {
             fake.answers_next([trouble(429).with_header("retry-after", wait)]);
             let before = fake.requests().len();
             let given_up = tokio::time::timeout(Duration::from_secs(70), patient.transcribe(&path, None));
