@@ -245,10 +245,7 @@ impl Gateway {
         };
         let following = cancel.run_until_cancelled(self.following.run(&manager, &watch));
         let (outcome, (), _) = tokio::join!(end_with(turns.run(cancel.clone()), &cancel), close_intake, following);
-        if !manager.flush(FLUSH_GRACE).await {
-            tracing::warn!("some replies were not sent; they are kept for the next start");
-        }
-        manager.stop().await;
+        stop_channels(manager).await;
         end.cancel();
         serving.await.unwrap_or_else(|error| tracing::error!(%error, "the health endpoint ended badly"));
         tasks.close();
@@ -286,6 +283,14 @@ async fn prepare(
             None
         }
     }
+}
+
+/// Sends the replies that are left, for as long as their grace lasts, and ends the channels.
+async fn stop_channels(manager: ChannelManager) {
+    if !manager.flush(FLUSH_GRACE).await {
+        tracing::warn!("some replies were not sent; they are kept for the next start");
+    }
+    manager.stop().await;
 }
 
 /// Ends everything else when the loop ends by itself.
