@@ -51,7 +51,7 @@ pub(crate) fn survey(file: &dyn DiskFile, length: u64, bytes_read: &AtomicU64) -
     let mut ending = None;
     let mut unreadable = 0;
     for line in BelievedLines::new(file, length, bytes_read) {
-        let (line, size) = line?;
+        let Believed { line, size, .. } = line?;
         if ending.is_none() {
             ending = Some(match &line {
                 Line::Bad => Ending::Torn(size as u64),
@@ -86,9 +86,10 @@ pub(crate) fn survey(file: &dyn DiskFile, length: u64, bytes_read: &AtomicU64) -
     Ok(Survey { head, state, key, counted, ending: ending.unwrap_or(Ending::Clean), unreadable })
 }
 
-/// Messages left out of a long read end at a multiple of this, so that one read leaves out the same
-/// messages as the next.
+/// Messages between two marks.
 const STRIDE: u64 = 1024;
+/// Parts of [`Span::bytes`] of which a long read leaves out all or nothing.
+const PARTS: u64 = 4;
 
 /// Range of a session to read.
 #[derive(Clone, Copy, Debug)]
@@ -97,8 +98,9 @@ pub(crate) struct Span {
     pub(crate) from: Seq,
     /// The message after the last; of what follows only rewinds are wanted.
     pub(crate) upto: Seq,
-    /// Bytes after which older messages are left out, at the next multiple of [`STRIDE`], and at
-    /// twice as many bytes anywhere.
+    /// Bytes of messages after which older ones are left out. A read ends where a part of the file
+    /// begins, whose size is a [fraction](PARTS) of this: as a file only grows, one read leaves out
+    /// the same messages as the next until a whole part leaves.
     pub(crate) bytes: u64,
 }
 
@@ -109,8 +111,10 @@ impl From<Seq> for Span {
 }
 
 impl Span {
-    fn is_enough(&self, bytes: u64, Seq(seq): Seq) -> bool {
-        bytes > self.bytes && (seq.is_multiple_of(STRIDE) || bytes > self.bytes.saturating_mul(2))
+    /// `true` if a message at `offset` is left out after so many bytes, the last of them at `last`.
+    fn is_enough(&self, bytes: u64, offset: u64, last: u64) -> bool {
+        let part = |offset: u64| offset.checked_div(self.bytes / PARTS);
+        bytes > self.bytes && part(offset) != part(last)
     }
 }
 
@@ -146,7 +150,7 @@ pub(crate) fn records(
     bytes_read: &AtomicU64,
 ) -> io::Result<(Vec<Record>, u64)> {
     let from = span.from;
-    let mut bytes: u64 = 0;
+    let (mut bytes, mut last) = (0_u64, u64::MAX);
     let (length, head) = marks.before(span.upto).unwrap_or((length, head));
     let mut is_rewound = false;
     let mut records = Vec::new();
@@ -154,12 +158,12 @@ pub(crate) fn records(
     let Seq(mut seq) = head;
     let mut lines = BelievedLines::new(file, length, bytes_read);
     while let Some(line) = lines.next() {
-        let (line, size) = line?;
+        let Believed { line, size, offset } = line?;
         match line {
             Line::Blank | Line::Foreign => {}
             Line::Bad => unreadable += 1,
             Line::Message(fields) => {
-                if seq <= from.0 {
+                if seq <= from.0 || span.is_enough(bytes, offset, last) {
                     break;
                 }
                 seq -= 1;
@@ -171,10 +175,8 @@ pub(crate) fn records(
                 }
                 unreadable += u64::from(!line::is_sound(&fields));
                 bytes = bytes.saturating_add(size as u64);
+                last = offset;
                 records.push(Record { seq: Seq(seq), entry: Entry::Message(line::message_entry(fields)) });
-                if span.is_enough(bytes, Seq(seq)) {
-                    break;
-                }
             }
             Line::State(line) => {
                 // A count outranks what was counted: a line damaged since then must not shift the rest.
@@ -192,12 +194,21 @@ pub(crate) fn records(
     Ok((records, unreadable))
 }
 
-/// The lines from the end backwards, each with its length. Those that are not believed are bad.
+/// A record of a line.
+struct Believed {
+    line: Line,
+    /// Its length.
+    size: usize,
+    /// Offset of its line.
+    offset: u64,
+}
+
+/// The lines from the end backwards. Those that are not believed are bad.
 struct BelievedLines<'a> {
     lines: LinesBackwards<'a>,
     /// Records of the current line that were not looked at yet, the last one last.
     pieces: Vec<(Parsed, usize)>,
-    ready: VecDeque<(Line, usize)>,
+    ready: VecDeque<Believed>,
 }
 
 impl<'a> BelievedLines<'a> {
@@ -222,13 +233,14 @@ impl<'a> BelievedLines<'a> {
     fn read_append(&mut self) -> io::Result<()> {
         while let Some((Parsed { line, continues, holed }, size)) = self.next_record()? {
             let is_bad = matches!(line, Line::Bad);
+            let offset = self.lines.offset();
             if holed && (is_bad || continues) {
-                self.ready.iter_mut().for_each(|(line, _)| *line = Line::Bad);
-                self.ready.push_back((Line::Bad, size));
+                self.ready.iter_mut().for_each(|believed| believed.line = Line::Bad);
+                self.ready.push_back(Believed { line: Line::Bad, size, offset });
                 return Ok(());
             }
             let is_between = matches!(line, Line::Blank) && !self.ready.is_empty();
-            self.ready.push_back((line, size));
+            self.ready.push_back(Believed { line, size, offset });
             if !continues && !is_between {
                 return Ok(());
             }
@@ -238,7 +250,7 @@ impl<'a> BelievedLines<'a> {
 }
 
 impl Iterator for BelievedLines<'_> {
-    type Item = io::Result<(Line, usize)>;
+    type Item = io::Result<Believed>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.ready.is_empty()

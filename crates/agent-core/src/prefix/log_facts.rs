@@ -14,6 +14,8 @@ pub(crate) struct LogFacts {
     pub(crate) silent: Duration,
     /// Where the conversation begins.
     pub(super) cursor: u64,
+    /// Where it was read from: later than its beginning where it is too long.
+    pub(super) begins: u64,
     /// Messages in the log.
     pub(super) head: u64,
     /// The conversation was begun anew where it begins.
@@ -36,6 +38,7 @@ impl LogFacts {
             // Clocks of platforms may go wrong: what was said in the future was said just now.
             silent: times.max().and_then(|last| (*now - last).to_std().ok()).unwrap_or_default(),
             cursor: view.cursor.0,
+            begins: view.records.iter().find(|record| is_message(record)).map_or(view.cursor, |first| first.seq).0,
             head: view.head.0,
             reset: records().any(|record| record.seq == view.cursor && record.entry == Entry::Reset),
             rewound: records().find(|record| matches!(record.entry, Entry::Rewound { .. })).map(|record| record.seq.0),
@@ -61,6 +64,10 @@ pub(super) fn last_request(view: &SessionView) -> Option<(Vec<Arc<ChatMessage>>,
     let (metadata, answered) = (view.metadata.clone(), view.answered.clone());
     let then = SessionView { head, cursor: view.cursor, metadata, answered, records };
     Some((replay(&then).transcript.into_messages(), head.0))
+}
+
+fn is_message(record: &Record) -> bool {
+    matches!(record.entry, Entry::Message(_))
 }
 
 /// Whether this program's model said it; the Python program writes no name.

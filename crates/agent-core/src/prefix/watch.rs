@@ -27,6 +27,9 @@ struct Last {
     by: String,
     /// Where the conversation began.
     cursor: u64,
+    /// Where it was read from.
+    #[serde(default)]
+    begins: u64,
     /// Messages in the log when its turn began.
     head: u64,
     /// Something was left out of it.
@@ -272,6 +275,9 @@ impl TurnWatch<'_> {
         if self.log.cursor != last.cursor {
             return Some(if self.log.reset { MissEvent::Reset } else { MissEvent::Compaction });
         }
+        if self.log.begins != last.begins {
+            return Some(MissEvent::Compaction);
+        }
         let rewound = self.log.rewound.is_some_and(|rewound| rewound > last.head);
         rewound.then_some(MissEvent::Rewound)
     }
@@ -333,6 +339,7 @@ impl RequestWatch for TurnWatch<'_> {
         let next = Last {
             by: format!("{}/{}", request.provider, request.sent.model),
             cursor: self.log.cursor,
+            begins: self.log.begins,
             head: self.log.head,
             shortened: request.shortened,
             fingerprint: Fingerprint::of(request.sent, &self.prompt),
@@ -342,7 +349,7 @@ impl RequestWatch for TurnWatch<'_> {
                 if let Some(miss) = self.explain(&last, &next, &request) {
                     self.record(miss);
                 }
-                self.is_changed |= last.cursor != next.cursor;
+                self.is_changed |= (last.cursor, last.begins) != (next.cursor, next.begins);
             }
             None => {
                 if self.is_lost {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use nanobot_agent_core::{Agent, AgentLoop, DirectRequest, LoopSettings};
+use nanobot_agent_core::{Agent, AgentLoop, DirectRequest, LoopSettings, MissEvent};
 use nanobot_bus::{Bus as _, MemoryBus, Settle};
+use nanobot_provider::ChatRequest;
 use nanobot_session::{
     Entry, JsonlStore, ReadFrom, Seq, SessionError, SessionInfo, SessionPaths, SessionStore, SessionView,
 };
@@ -42,15 +43,15 @@ impl SessionStore for Longest {
     }
 }
 
-/// A session as the Python program leaves it: never summarised.
-fn write_session(folder: &std::path::Path, messages: usize) -> u64 {
+/// A session as the Python program leaves it: never summarised. Each message says a few words this often.
+fn write_session(folder: &std::path::Path, messages: usize, repeated: usize) -> u64 {
     std::fs::create_dir_all(folder).unwrap();
     let mut file = std::io::BufWriter::new(std::fs::File::create(folder.join("cli_direct.jsonl")).unwrap());
     let state = r#"{"_type":"metadata","key":"cli:direct","created_at":"2026-03-01T10:00:00.000000","updated_at":"2026-03-01T10:00:05.000000","metadata":{},"last_consolidated":0}"#;
     writeln!(file, "{state}").unwrap();
     for number in 0..messages {
         let role = if number % 2 == 0 { "user" } else { "assistant" };
-        let text = format!("{number} {}", "some words that were said ".repeat(20));
+        let text = format!("{number} {}", "some words that were said ".repeat(repeated));
         writeln!(file, r#"{{"role":"{role}","content":"{text}","timestamp":"2026-03-01T10:00:00.000000"}}"#).unwrap();
     }
     file.flush().unwrap();
@@ -63,7 +64,7 @@ async fn a_backlog_is_summarised_in_bounded_reads() {
     let mut home = Home::new(summing_up(|_| save(&entry("old times"))));
     home.settings.window = 60_000;
     let folder = home.folder.path().join("sessions");
-    let length = write_session(&folder, MESSAGES);
+    let length = write_session(&folder, MESSAGES, 20);
     assert!(length > 16 * 1024 * 1024, "{length}");
     let store = Arc::new(Longest { inner: JsonlStore::new(SessionPaths::only(&folder)), records: AtomicUsize::new(0) });
     home.sessions = store.clone();
@@ -92,6 +93,68 @@ async fn a_backlog_is_summarised_in_bounded_reads() {
     let view = home.view().await;
     assert!(view.cursor > Seq(20_000), "{}", view.cursor);
     assert_eq!(shown, (0..usize::try_from(view.cursor.0).unwrap()).collect::<Vec<_>>());
+}
+
+/// A home whose model takes all of a conversation that was never summarised, and is not asked to.
+fn unsummarised(messages: usize, repeated: usize) -> Home {
+    let mut home = Home::new(summing_up(|_| save(&entry("never asked for"))));
+    home.settings.window = 100_000_000;
+    home.settings.enabled = false;
+    let folder = home.folder.path().join("sessions");
+    let length = write_session(&folder, messages, repeated);
+    assert!(length > 8 << 20, "{length} bytes are all read at the cursor");
+    home.sessions = Arc::new(JsonlStore::new(SessionPaths::only(&folder)));
+    home
+}
+
+/// Says this, and returns the request that was made of it.
+async fn asked(home: &Home, agent: &Agent, text: &str) -> ChatRequest {
+    home.say(agent, text).await;
+    home.provider.requests().pop().unwrap()
+}
+
+fn begins_with(request: &ChatRequest, before: &ChatRequest) -> bool {
+    let (messages, earlier) = (request.transcript.messages(), before.transcript.messages());
+    request.system == before.system && request.tools == before.tools && messages.starts_with(earlier)
+}
+
+#[tokio::test]
+async fn a_request_of_a_partial_read_begins_with_the_one_before_it() {
+    // Messages of half a kilobyte, and of 25. What is said goes on in the same way.
+    for (messages, repeated) in [(15_000, 20), (620, 1_000)] {
+        let home = unsummarised(messages, repeated);
+        let mut agent = home.agent();
+        let mut before = asked(&home, &agent, "question 0").await;
+        assert!((10..messages).contains(&before.transcript.messages().len()), "a part is sent");
+        for number in 1..5 {
+            if number == 2 {
+                agent = home.agent();
+            }
+            let request = asked(&home, &agent, &"some words that are said ".repeat(repeated)).await;
+            assert!(begins_with(&request, &before), "question {number} after {messages} messages");
+            before = request;
+        }
+        let report = agent.usage_report(&SESSION.into()).await;
+        assert_eq!((report.misses, report.last_miss), (0, None), "after {messages} messages");
+    }
+}
+
+/// Messages leave in parts of 1.5 MB.
+#[tokio::test]
+async fn messages_that_leave_a_partial_read_are_told_as_the_reason_of_a_break() {
+    let home = unsummarised(40, 16_000);
+    let agent = home.agent();
+    let mut before = asked(&home, &agent, "question").await;
+    let mut breaks = 0;
+    for _ in 0..8 {
+        let request = asked(&home, &agent, &"some words that are said ".repeat(16_000)).await;
+        breaks += u64::from(!begins_with(&request, &before));
+        before = request;
+        let report = agent.usage_report(&SESSION.into()).await;
+        assert_eq!(report.misses, breaks);
+        assert_eq!(report.last_miss.map(|miss| miss.event), (breaks > 0).then_some(MissEvent::Compaction));
+    }
+    assert!((1..=3).contains(&breaks), "{breaks} breaks while 3 MB were said");
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use nanobot_agent_core::{
     TurnOptions,
 };
 use nanobot_bus::EventFeed;
-use nanobot_context::{ContextBuilder, ContextSettings};
+use nanobot_context::{ContextBuilder, ContextSettings, PromptFiles};
 use nanobot_memory::MarkdownStore;
 use nanobot_provider::{Candidate, ChatRequest, Generation, ProviderRouter, RetryPolicy, ToolChoice};
 use nanobot_session::{Entry, InMemoryStore, ReadFrom, Seq, SessionStore, SessionView};
@@ -81,11 +81,13 @@ impl Home {
             Candidate { provider: self.provider.clone(), model: "model".into(), generation: Generation::default() };
         let policy = RetryPolicy { pauses: Vec::new(), ..RetryPolicy::default() };
         let memory = Arc::new(MarkdownStore::new(self.folder.path().join("memory")));
+        let notes = Arc::new(PromptFiles::new(self.folder.path().join("prompts")));
+        let context = ContextBuilder::new(ContextSettings::new(self.folder.path()), memory).with_notes(notes);
         let parts = AgentParts {
             router: Arc::new(ProviderRouter::new([candidate], policy)),
             registry: Arc::new(Registry::new()),
             sessions: self.sessions.clone(),
-            context: Arc::new(ContextBuilder::new(ContextSettings::new(self.folder.path()), memory)),
+            context: Arc::new(context),
             events: EventFeed::new(),
         };
         let options = TurnOptions { token_budget: self.settings.budget(), ..TurnOptions::default() };
