@@ -17,6 +17,7 @@ use nanobot_channel_websocket::protocol::ClientFrame;
 use nanobot_cron::{Schedule, time_in, zone_named};
 use nanobot_extract::{Answer, MailText, PageRequest, Request, TextMode};
 use nanobot_guard::{Resolver, UrlGuard};
+use nanobot_memory::{Reason, Version, VersionText};
 use nanobot_provider::{Fold, StreamEvent};
 use nanobot_tool::{Registry, Tool, ToolContext};
 use nanobot_types::{Effect, FinishReason, ToolCall, ToolResult, ToolSource, ToolSpec};
@@ -32,6 +33,7 @@ const TARGETS: &[Target] = &[
     ("command", command),
     ("config", config),
     ("cron", cron),
+    ("difference", difference),
     ("discord", discord),
     ("edit", edit),
     ("json", json),
@@ -188,6 +190,72 @@ fn cron(data: &[u8]) {
             }
         }
     });
+}
+
+/// The difference of two texts, which a NUL parts, makes the second of the first, unless it is too large.
+fn difference(data: &[u8]) {
+    text(data, |text| {
+        let (before, text) = text.split_once('\0').unwrap_or(("", text));
+        let version = Version {
+            number: 2,
+            at: DateTime::default(),
+            file: "MEMORY.md".to_owned(),
+            reason: Reason::Found,
+            before: Some(1),
+            bytes: 0,
+            digest: String::new(),
+            removed: false,
+        };
+        let versions = VersionText { version, before: before.to_owned(), text: text.to_owned() };
+        match versions.difference() {
+            Some(difference) if difference.ends_with("too many to be shown.\n") => {
+                assert!(before.lines().count() + text.lines().count() > 200_000);
+            }
+            Some(difference) => assert!(patched(before, &difference).as_deref() == Some(text), "it does not fit"),
+            None => assert_eq!(before, text),
+        }
+    });
+}
+
+/// The text after a unified diff, if that fits it.
+fn patched(before: &str, difference: &str) -> Option<String> {
+    const UNENDED: &str = "\\ No newline at end of file\n";
+    let mut old = before.split_inclusive('\n');
+    let mut shown = difference.split_inclusive('\n').skip(2).peekable();
+    let (mut new, mut lines_taken, mut lines_made) = (String::new(), 0, 0);
+    while let Some(header) = shown.next() {
+        let (old_span, new_span) = header.strip_prefix("@@ -")?.strip_suffix(" @@\n")?.split_once(" +")?;
+        let ((start, mut removed), (new_start, mut added)) = (span(old_span)?, span(new_span)?);
+        let equal = start.checked_sub(lines_taken)?;
+        new.extend(old.by_ref().take(equal));
+        if lines_made + equal != new_start {
+            return None;
+        }
+        (lines_taken, lines_made) = (start + removed, new_start + added);
+        while removed + added > 0 {
+            let (sign, mut line) = shown.next()?.split_at_checked(1)?;
+            if shown.next_if_eq(&UNENDED).is_some() {
+                line = line.strip_suffix('\n')?;
+            }
+            if sign != "+" {
+                removed = removed.checked_sub(1)?;
+                old.next().filter(|old| *old == line)?;
+            }
+            if sign != "-" {
+                added = added.checked_sub(1)?;
+                new.push_str(line);
+            }
+        }
+    }
+    new.extend(old);
+    Some(new)
+}
+
+/// The lines before a span of a unified diff, and its length.
+fn span(text: &str) -> Option<(usize, usize)> {
+    let (start, length) = text.split_once(',').unwrap_or((text, "1"));
+    let (start, length) = (start.parse::<usize>().ok()?, length.parse().ok()?);
+    Some((start.checked_sub(usize::from(length > 0))?, length))
 }
 
 fn edit(data: &[u8]) {

@@ -15,6 +15,9 @@ const BODY: usize = 8 << 20;
 /// The most that is read of a page.
 const PAGE: usize = 4 << 20;
 
+/// The most that is read of a file of memory.
+const MEMORY: usize = 5 << 20;
+
 /// Has a target read each input, in a process whose memory and time are measured.
 fn within_bounds(test: &str, target: &str, inputs: impl Iterator<Item = Vec<u8>>) {
     let run = find(target).unwrap();
@@ -179,6 +182,31 @@ fn edits_of_long_files() {
         lines(&mut (0..10_000).map(|line| line % 101))
     );
     within_bounds("edits_of_long_files", "edit", [same, reversed, half.into_bytes()].into_iter());
+}
+
+/// Memory is read up to 5 MB. The time for the smallest difference is limited by the clock, so that what
+/// is shown of these differs from run to run.
+#[test]
+fn differences_of_versions() {
+    let lines = |lines: &mut dyn Iterator<Item = usize>| lines.map(|line| format!("{line}\n")).collect::<String>();
+    let count = 20_000;
+    let changed = format!("{}\0{}", lines(&mut (0..count)), lines(&mut (count..2 * count)));
+    let every_second =
+        format!("{}\0{}", lines(&mut (0..count)), lines(&mut (0..count).map(|line| line + line % 2 * count)));
+    let reversed = format!("{}\0{}", lines(&mut (0..count)), lines(&mut (0..count).rev()));
+    let cycles = |lengths: [usize; 2]| {
+        let [old, new] = lengths.map(|length| lines(&mut (0..count).map(|line| line % length)));
+        format!("{old}\0{new}")
+    };
+    let repeated = [[1, 2], [2, 3], [3, 2], [100, 101], [2, 1]].map(cycles);
+    let longer = format!("{}\0{}b\n{0}", "a\n".repeat(count), "a\nc\n".repeat(count));
+    let megabytes = format!("{}\0{}", "a".repeat(MEMORY), "b".repeat(MEMORY));
+    let blank = format!("{}\0{}", "\n".repeat(MEMORY), "\n".repeat(MEMORY - 1));
+    let new = format!("\0{}", "a\n".repeat(MEMORY / 2));
+    let apart = format!("{}\0{}", "a\n".repeat(MEMORY / 2), "b\n".repeat(MEMORY / 2));
+    let inputs = [changed, every_second, reversed, longer, megabytes, blank, new, apart];
+    let inputs = inputs.into_iter().chain(repeated).map(String::into_bytes);
+    within_bounds("differences_of_versions", "difference", inputs);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! the assistant writes. Who may see what is a [`Scope`], and every change of what is replaced or
 //! removed is a [`Version`] that can be reviewed and brought back.
 
+mod difference;
 mod error;
 mod file;
 mod history;

@@ -3,7 +3,6 @@
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use nanobot_config::Config;
@@ -12,14 +11,10 @@ use nanobot_runtime::memory::{
 };
 use nanobot_runtime::session::{SessionHit, SessionReach, SessionSearch};
 use nanobot_runtime::{LoadOptions, load, memory_store, search_index};
-use similar::TextDiff;
 
 use super::block_on;
 use crate::failure::{Failure, chain};
 use crate::output::{self, harmless};
-
-/// Limit for finding the smallest difference of two versions; then a larger one is shown.
-const DIFF_TIME: Duration = Duration::from_millis(500);
 
 /// Commands on memory.
 #[derive(Debug, Subcommand)]
@@ -140,7 +135,7 @@ fn listed(log: &[Version]) -> String {
 }
 
 fn shown(found: &VersionText) -> String {
-    let VersionText { version, before, text } = found;
+    let version = &found.version;
     let mut shown = format!(
         "Version {} of {}, {}\n{}\n\n",
         version.number,
@@ -148,15 +143,10 @@ fn shown(found: &VersionText) -> String {
         version.at.format("%Y-%m-%d %H:%M:%S %:z"),
         harmless(&version.reason.to_string())
     );
-    if before == text {
-        shown.push_str("The text is the same as before.\n");
-        return shown;
+    match found.difference() {
+        Some(difference) => shown.push_str(&harmless(&difference)),
+        None => shown.push_str("The text is the same as before.\n"),
     }
-    let name =
-        |number: Option<u64>| number.map_or_else(|| "(nothing)".to_owned(), |number| format!("version {number}"));
-    let diff = TextDiff::configure().timeout(DIFF_TIME).diff_lines(before.as_str(), text.as_str());
-    let diff = diff.unified_diff().header(&name(version.before), &name(Some(version.number))).to_string();
-    shown.push_str(&harmless(&diff));
     shown
 }
 
