@@ -5,7 +5,7 @@
 
 use std::iter::once;
 
-use nanobot_testkit::check_bounded;
+use nanobot_testkit::{HOSTILE_MARKDOWN, check_bounded};
 
 use crate::fuzz_targets::find;
 
@@ -93,44 +93,7 @@ fn frames_of_the_websocket() {
 
 #[test]
 fn replies_in_markdown() {
-    let units = [
-        "[",
-        "![",
-        "](",
-        "[a](",
-        "[a]: b\n",
-        "[a][",
-        ">",
-        "> ",
-        "- ",
-        "* ",
-        "1. ",
-        "*",
-        "_",
-        "**a ",
-        "*a_ ",
-        "~",
-        "`",
-        "``a`",
-        "<",
-        "<a ",
-        "<!--",
-        "<?",
-        "&",
-        "\\",
-        "|",
-        "| a ",
-        "|-|\n",
-        "#",
-        "# a\n",
-        "```\n",
-        "    a\n",
-        "\t- ",
-        "a\n=\n",
-        "a*",
-        "https://a.b/",
-    ];
-    let flat = units.into_iter().map(|unit| filled("", unit, "", 100_000));
+    let flat = HOSTILE_MARKDOWN.into_iter().map(|unit| filled("", unit, "", 100_000));
     let ticks = (1..400).map(|count| "`".repeat(count) + "a").collect::<String>().into_bytes();
     let stairs = (0..400).map(|depth| " ".repeat(2 * depth) + "- a\n").collect::<String>().into_bytes();
     let table = format!("{}\n{}\n{}", "|a".repeat(2000), "|-".repeat(2000), "|\n".repeat(2000)).into_bytes();

@@ -6,6 +6,7 @@
 
 mod error;
 mod extract;
+mod hostile;
 mod json;
 mod notes;
 mod peak;
@@ -40,6 +41,7 @@ pub use discord::DiscordFake;
 pub use disk::{Fault, FaultyDisk, MemoryDisk};
 pub use error::TestkitError;
 pub use extract::InProcess;
+pub use hostile::HOSTILE_MARKDOWN;
 pub use mail::MailFake;
 pub use model_server::ModelServer;
 pub use notes::NoteBook;

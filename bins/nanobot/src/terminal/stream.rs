@@ -239,6 +239,8 @@ fn fence_of(block: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use nanobot_testkit::{HOSTILE_MARKDOWN, check_bounded};
+
     use super::*;
 
     #[test]
@@ -303,51 +305,8 @@ mod tests {
     /// Replies that were made to do harm, whole and in pieces.
     #[test]
     fn hostile_replies_are_shown_in_bounded_memory_and_time() {
-        let units = [
-            "[",
-            "![",
-            "](",
-            "[a](",
-            "[a]: b\n",
-            "[a][",
-            ">",
-            "> ",
-            "> > a\n",
-            "- ",
-            "- a\n",
-            "1. ",
-            "*",
-            "_",
-            "**a ",
-            "*a_ ",
-            "*a\n_",
-            "~",
-            "`",
-            "``a`",
-            "<",
-            "<a ",
-            "<!--",
-            "<?",
-            "&",
-            "\\",
-            "|",
-            "| a ",
-            "|-|\n",
-            "#",
-            "# a\n",
-            "```\n",
-            "    a\n",
-            "\t- ",
-            "a\n=\n",
-            "a*",
-            "a\n",
-            "\n",
-            "\u{1b}[",
-            "\u{202e}",
-            "very long line ",
-        ];
         let size = 256 << 10;
-        let flat = units.into_iter().map(move |unit| unit.repeat(size / unit.len()));
+        let flat = HOSTILE_MARKDOWN.into_iter().map(move |unit| unit.repeat(size / unit.len()));
         let lazy = format!("{}a\n{}", "> ".repeat(10_000), "a\n".repeat(20_000));
         let styles = format!("{}{}", "*a _b ".repeat(5000), "c_ d*\n".repeat(5000));
         let stairs: String = (0..600).map(|depth| " ".repeat(2 * depth) + "- a\n").collect();
@@ -356,7 +315,7 @@ mod tests {
         let references = format!("[a]: {}\n\n{}", "x".repeat(10_000), "[a] ".repeat(10_000));
         let replies = flat.chain([lazy, styles, stairs, wide, padded, references]);
         let test = "terminal::stream::tests::hostile_replies_are_shown_in_bounded_memory_and_time";
-        nanobot_testkit::check_bounded(test, replies, |reply| {
+        check_bounded(test, replies, |reply| {
             for style in [Style::Markdown, Style::Lines, Style::Pieces] {
                 for size in [7, reply.len()] {
                     let mut stream = TextStream::new(style);
