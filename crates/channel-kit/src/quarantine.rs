@@ -14,11 +14,11 @@
 //! It does not parse, and confirms nothing to a platform.
 
 use std::collections::VecDeque;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nanobot_channel::{ChannelContext, ChannelName, Notes, Progress};
+use sha2::{Digest as _, Sha256};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
@@ -302,14 +302,14 @@ fn read(text: &str) -> VecDeque<(String, Tries)> {
     text.lines().filter_map(line).take(COUNTED).collect()
 }
 
-/// The key, or a digest of one that is too long for a line.
+/// The key, or a digest of one that is too long for a line. Notes outlive an upgrade, so it is one that
+/// never changes: the first half of its SHA-256.
 fn bounded(key: &str) -> String {
     if key.len() <= LONGEST_KEY && !key.contains(char::is_control) {
         return key.to_owned();
     }
-    let mut hasher = DefaultHasher::new();
-    key.hash(&mut hasher);
-    format!("digest-{:016x}", hasher.finish())
+    let digest: String = Sha256::digest(key).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    format!("digest-{digest}")
 }
 
 /// Finds out whether something is set aside, and where.
@@ -486,6 +486,15 @@ mod tests {
         drop(under_way);
         quarantine.close().await;
         assert_eq!(noted(&notes), "");
+    }
+
+    /// Notes of one release are read by the next.
+    #[test]
+    fn the_digest_of_a_key_is_the_same_for_ever() {
+        let short = "k".repeat(LONGEST_KEY);
+        assert_eq!(bounded(&short), short);
+        assert_eq!(bounded(&format!("{short}k")), "digest-f39cdc2584758c99cf81c1f41d2572f5");
+        assert_eq!(bounded("a\n"), "digest-87428fc522803d31065e7bce3cf03fe4");
     }
 
     #[tokio::test]
