@@ -208,7 +208,7 @@ fn difference(data: &[u8]) {
         };
         let versions = VersionText { version, before: before.to_owned(), text: text.to_owned() };
         match versions.difference() {
-            Some(difference) if difference.ends_with("too many to be shown.\n") => {
+            Some(difference) if !difference.starts_with("--- ") => {
                 assert!(before.lines().count() + text.lines().count() > 200_000);
             }
             Some(difference) => assert!(patched(before, &difference).as_deref() == Some(text), "it does not fit"),
