@@ -1,8 +1,8 @@
 //! From a message of Discord to one of ours.
 
 use nanobot_channel::{
-    Arrival, ChannelContext, ChatId, ChatKind, DeliveryContext, InboundMessage, Map, MediaRef, MessageId, SenderId,
-    SessionKey,
+    Arrival, ChannelContext, ChatId, ChatKind, CommandInfo, DeliveryContext, InboundMessage, Map, MediaRef, MessageId,
+    SenderId, SessionKey,
 };
 use nanobot_channel_kit::others_words;
 use serenity::model::channel::{Message, MessageType};
@@ -135,7 +135,10 @@ impl DiscordChannel {
         let mut media = Vec::new();
         let mut content = Vec::new();
         if let Some(message) = candidate.message {
-            content.extend(self.reply_context(message));
+            // In front of a command it would make a text of it.
+            if !is_command(&candidate.text, &context.commands) {
+                content.extend(self.reply_context(message));
+            }
             content.extend(Some(&candidate.text).filter(|text| !text.trim().is_empty()).cloned());
             self.add_what_is_beside_the_text(message, context, &mut content, &mut media).await;
         } else {
@@ -201,6 +204,12 @@ impl DiscordChannel {
 fn quoted_id(message: &Message) -> Option<String> {
     let id = message.message_reference.as_ref().and_then(|reference| reference.message_id);
     id.filter(|_| message.kind == MessageType::InlineReply).map(|id| id.to_string())
+}
+
+/// `true` if a text begins with a command that the assistant knows.
+fn is_command(text: &str, commands: &[CommandInfo]) -> bool {
+    let name = text.split_whitespace().next().and_then(|word| word.strip_prefix('/'));
+    name.is_some_and(|name| commands.iter().any(|known| known.is_named(name)))
 }
 
 /// Whether a message mentions the bot or answers it.

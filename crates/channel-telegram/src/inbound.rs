@@ -25,6 +25,7 @@ pub(crate) struct Candidate<'a> {
     author: Author,
     /// What was written, commands without the bot's name.
     text: Vec<String>,
+    is_command: bool,
     pub(crate) arrival: Arrival,
     pub(crate) sender: SenderId,
     pub(crate) chat: ChatId,
@@ -60,6 +61,7 @@ impl TelegramChannel {
             messages,
             first,
             text,
+            is_command,
             arrival,
             sender: author.sender_id(),
             author,
@@ -78,10 +80,9 @@ impl TelegramChannel {
         let mut media = Vec::new();
         let mut content = Vec::new();
         let mut markers = Vec::new();
-        if let Some(original) = quoted(first) {
-            content.extend(self.reply_context(bot, first, original, &mut media, context).await);
-        } else if let Some(quote) = first.quote() {
-            content.push(others_words("Reply to a message of another chat", "", utf16_head(&quote.text, QUOTE_LIMIT)));
+        // In front of a command it would make a text of it.
+        if !candidate.is_command {
+            content.extend(self.reply_context(bot, first, &mut media, context).await);
         }
         for message in candidate.messages {
             if let Some(attachment) = Attachment::of(message) {
@@ -130,10 +131,13 @@ impl TelegramChannel {
         &self,
         bot: &BotIdentity,
         message: &Message,
-        original: &Message,
         media: &mut Vec<MediaRef>,
         context: &ChannelContext,
     ) -> Option<String> {
+        let Some(original) = quoted(message) else {
+            let quote = utf16_head(&message.quote()?.text, QUOTE_LIMIT);
+            return Some(others_words("Reply to a message of another chat", "", quote));
+        };
         let chosen = message.quote().map(|quote| quote.text.as_str());
         let text = chosen.or(original.text()).or(original.caption()).filter(|text| !text.trim().is_empty());
         let mut marker = None;

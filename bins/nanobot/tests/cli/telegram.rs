@@ -270,6 +270,13 @@ async fn what_a_reply_quotes_is_no_command_and_marked() {
     }
     // It goes on, and no command was among them.
     assert_eq!(telegram.texts_in(7), ["I see."; 5]);
+    // The replying person's own command is one.
+    telegram.push_raw("message", json!({
+        "message_id": 900_100, "date": 1, "text": "/help restart", "chat": chat, "reply_to_message": of_eve("well"),
+        "from": {"id": 7, "is_bot": false, "first_name": "Ann"},
+    })).unwrap();
+    until("the command is answered", async || telegram.texts_in(7).len() == 6).await;
+    assert_says(&telegram.texts_in(7)[5], &["/restart — Restart the assistant"]);
     gateway.signal(Signal::SIGTERM);
     let (rest, code) = gateway.end().await;
     assert_eq!((code, rest.contains("Restarting")), (Some(0), false), "{rest}");

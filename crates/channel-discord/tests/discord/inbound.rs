@@ -41,7 +41,8 @@ async fn in_a_server_mentions_and_answers_are_for_the_assistant() {
     let theirs = running.fake.push(say("between us")).message_id;
     running.fake.push(say("an answer to you").replying_to(ours));
     running.fake.push(say("an answer to her").replying_to(theirs));
-    let last = running.assistant.message(5).await.unwrap();
+    running.fake.push(say("/new").replying_to(theirs));
+    let last = running.assistant.message(6).await.unwrap();
     let seen = running.assistant.seen();
     let arrived: Vec<_> = seen.arrived.iter().map(|(m, arrival)| (m.content.as_str(), arrival.clone())).collect();
     let named = format!("<@{BOT_ID}> for you");
@@ -51,6 +52,7 @@ async fn in_a_server_mentions_and_answers_are_for_the_assistant() {
         ("between us", in_server(&[], false)),
         ("[Reply to bot: yes?]\nan answer to you", in_server(&[], true)),
         ("[Reply to @ann: between us]\nan answer to her", in_server(&[], false)),
+        ("/new", in_server(&[], false)),
     ];
     assert_eq!(arrived, expected);
     assert_eq!(last.metadata["guild_id"], json!(GUILD.to_string()));

@@ -175,6 +175,9 @@ async fn replies_say_what_they_answer() {
         assert_eq!(message.metadata["reply_to_message_id"], json!(original));
         assert_eq!(message.media.len(), usize::from(original == photo));
     }
+    // A command stays one.
+    let stop = arrivals(&running, [Incoming::private(&ann(), "/stop").replying_to(long)]).await.remove(0);
+    assert_eq!(stop.content, "/stop");
     running.stop().await;
 }
 
