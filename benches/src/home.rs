@@ -22,7 +22,8 @@ pub(crate) struct Home {
 impl Home {
     /// A home whose model is the server at `base`; the rest is merged into the configuration.
     pub(crate) fn new(base: &str, rest: impl IntoIterator<Item = Value>) -> Result<Self> {
-        let folder = tempfile::Builder::new().prefix("nanobot-measure-").tempdir()?;
+        // A path about as long as a user's: each request holds it seven times.
+        let folder = tempfile::Builder::new().prefix("nanobot-").tempdir()?;
         let mut config = json!({
             "agents": { "defaults": { "provider": "custom", "model": "scripted-model" } },
             "providers": { "custom": { "apiKey": "sk-measure", "apiBase": base } },
