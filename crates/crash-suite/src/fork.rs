@@ -13,8 +13,9 @@ use crate::disk::{copy_folder, remove_folder};
 use crate::history::Continuation;
 use crate::process::{Process, Start};
 use crate::round::{REST_LIMIT, is_at_rest, wait_until};
+use crate::stage::Stage;
 use crate::system::System;
-use crate::world::{Stage, World};
+use crate::world::World;
 
 const COPIES: usize = 2;
 

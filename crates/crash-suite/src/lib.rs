@@ -25,6 +25,7 @@ mod random;
 mod report;
 mod round;
 mod script;
+mod stage;
 mod suite;
 mod system;
 mod world;

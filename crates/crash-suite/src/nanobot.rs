@@ -58,6 +58,7 @@ impl System for Nanobot {
         let config = json!({
             "agents": {"defaults": {"model": "custom/scripted", "provider": "custom"}},
             "providers": {"custom": {"apiKey": "key", "apiBase": endpoints.model}},
+            "tools": {"ssrfWhitelist": ["127.0.0.0/8"]},
             "gateway": {"port": 0},
             "channels": {
                 "sendProgress": false,
@@ -96,6 +97,7 @@ impl System for Nanobot {
     fn call(&self, deed: Deed<'_>, token: &str) -> ScriptedCall {
         match deed {
             Deed::Look => ScriptedCall::new("read_file", &json!({"path": LOOKED_AT})),
+            Deed::Fetch { page } => ScriptedCall::new("web_fetch", &json!({"url": page})),
             Deed::Put => {
                 ScriptedCall::new("write_file", &json!({"path": format!("put/{token}.txt"), "content": token}))
             }

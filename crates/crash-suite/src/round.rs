@@ -16,8 +16,9 @@ use crate::history::{Event, History};
 use crate::process::{Process, Start};
 use crate::random::Random;
 use crate::script::{PLAN_COUNT, marker, markers, order};
+use crate::stage::Stage;
 use crate::system::{Row, Standing, System};
-use crate::world::{Stage, World};
+use crate::world::World;
 
 /// How long everything may take to come to rest.
 pub(crate) const REST_LIMIT: Duration = Duration::from_secs(120);

@@ -25,6 +25,7 @@ const NOTE: &str = "note";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
     Look,
+    Fetch,
     Put,
     Append,
     /// Tell the chat that asked.
@@ -35,9 +36,9 @@ enum Act {
 
 /// The plans: stages of acts. The first one is run to measure how long a turn takes.
 const PLANS: [&[&[Act]]; 5] = [
-    &[&[Act::Look, Act::Look], &[Act::Put, Act::Append], &[Act::TellSink]],
-    &[&[Act::Append, Act::Look, Act::Append]],
-    &[&[Act::Put], &[Act::TellHere, Act::Append]],
+    &[&[Act::Look, Act::Fetch], &[Act::Put, Act::Append], &[Act::TellSink]],
+    &[&[Act::Append, Act::Fetch, Act::Append]],
+    &[&[Act::Put, Act::Fetch], &[Act::TellHere, Act::Append]],
     &[],
     &[&[Act::Append], &[Act::Append], &[Act::Put, Act::TellSink]],
 ];
@@ -103,8 +104,8 @@ pub(crate) fn chat_of_request(request: &ModelRequest) -> Option<i64> {
     orders(request.messages()).first().and_then(|order| chat_of(order))
 }
 
-/// The model's answer to a request.
-pub(crate) fn answer(system: &dyn System, request: &ModelRequest) -> Reply {
+/// The model's answer to a request. `page` is the address of the page that it reads.
+pub(crate) fn answer(system: &dyn System, page: &str, request: &ModelRequest) -> Reply {
     let messages = request.messages();
     let answered = messages.iter().rposition(is_last_word).map_or(0, |index| index + 1);
     let open = messages.get(answered..).unwrap_or_default();
@@ -121,6 +122,7 @@ pub(crate) fn answer(system: &dyn System, request: &ModelRequest) -> Reply {
         let (told, note) = (format!("{TOLD} {first}"), format!("{NOTE} {token}"));
         let deed = match act {
             Act::Look => Deed::Look,
+            Act::Fetch => Deed::Fetch { page },
             Act::Put => Deed::Put,
             Act::Append => Deed::Append,
             Act::TellHere => Deed::Tell { chat, text: &told },
@@ -138,6 +140,11 @@ pub(crate) fn is_append(call: &str, order: &str) -> bool {
 /// Whether the call with this id writes to the chat that it was asked for in.
 pub(crate) fn is_answer(call: &str, order: &str) -> bool {
     act_of(call, order) == Some(Act::TellHere)
+}
+
+/// Whether the call with this id reads the page.
+pub(crate) fn is_fetch(call: &str, order: &str) -> bool {
+    act_of(call, order) == Some(Act::Fetch)
 }
 
 fn act_of(call: &str, order: &str) -> Option<Act> {

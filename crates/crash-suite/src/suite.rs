@@ -15,8 +15,8 @@ use crate::evidence::Evidence;
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::round::{RoundPlan, run_round};
+use crate::stage::Stage;
 use crate::system::System;
-use crate::world::Stage;
 
 /// Kills in one home. More of them make sessions longer, fewer make runs spread better.
 const KILLS_PER_ROUND: u32 = 25;
@@ -48,7 +48,7 @@ pub async fn run(
     mut tell: impl FnMut(&Report),
 ) -> Result<Report, SuiteError> {
     let mut progress = Progress::open(options.resume.as_deref(), options.seed)?;
-    let stage = Arc::new(Stage::open().map_err(SuiteError::Threads)?);
+    let stage = Arc::new(Stage::open().await?);
     let tasks = TaskTracker::new();
     let rounds: Vec<RoundPlan> = plans(options).filter(|plan| !progress.is_done(plan.number)).collect();
     let mut waiting = rounds.into_iter();

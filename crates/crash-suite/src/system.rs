@@ -31,6 +31,11 @@ pub struct Endpoints {
 pub enum Deed<'a> {
     /// Read something that never changes.
     Look,
+    /// Read a web page, whose content never changes and is HTML.
+    Fetch {
+        /// Its address, which is of this machine.
+        page: &'a str,
+    },
     /// Write a file named after the token whose content is the token; doing it again changes nothing.
     Put,
     /// Append the token as a line of its own to a file: doing it twice shows.

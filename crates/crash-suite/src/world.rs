@@ -9,38 +9,11 @@ use nanobot_testkit::telegram::{Incoming, Person, Pushed, TOKEN};
 use nanobot_testkit::{ModelServer, TelegramFake, TestkitError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::runtime::{Builder, Runtime};
-use tokio_util::task::TaskTracker;
 
 use crate::history::{Event, History};
 use crate::script::{SINK, answer, chat_of_request};
+use crate::stage::Stage;
 use crate::system::{Endpoints, System};
-
-/// Threads that the fakes have for themselves: what a process sent before it died is read before
-/// the next one speaks, whatever else the suite is busy with.
-#[derive(Debug)]
-pub(crate) struct Stage(Option<Runtime>);
-
-impl Stage {
-    pub(crate) fn open() -> io::Result<Self> {
-        Builder::new_multi_thread().worker_threads(2).enable_all().build().map(|runtime| Self(Some(runtime)))
-    }
-
-    /// Runs something there, with everything that it starts.
-    async fn run<T: Send + 'static>(&self, act: impl Future<Output = io::Result<T>> + Send + 'static) -> io::Result<T> {
-        let Some(runtime) = &self.0 else { return Err(io::ErrorKind::NotConnected.into()) };
-        TaskTracker::new().spawn_on(act, runtime.handle()).await.map_err(io::Error::other)?
-    }
-}
-
-impl Drop for Stage {
-    fn drop(&mut self) {
-        // It may be dropped where nothing may block.
-        if let Some(runtime) = self.0.take() {
-            runtime.shutdown_background();
-        }
-    }
-}
 
 /// Both fakes of a round, or of a fork.
 #[derive(Debug)]
@@ -67,11 +40,11 @@ impl World {
         system: Arc<dyn System>,
         history: Option<Arc<History>>,
     ) -> Result<Self, TestkitError> {
-        let world = stage.run(async move { Self::open(system, history).await.map_err(io::Error::other) });
-        world.await.map_err(TestkitError::Listen)
+        let page = stage.page();
+        stage.run(Self::open(system, page, history)).await
     }
 
-    async fn open(system: Arc<dyn System>, history: Option<Arc<History>>) -> Result<Self, TestkitError> {
+    async fn open(system: Arc<dyn System>, page: String, history: Option<Arc<History>>) -> Result<Self, TestkitError> {
         let telegram = TelegramFake::start().await?;
         let asked = Arc::new(Mutex::new(BTreeMap::<String, Vec<String>>::new()));
         let (notes, record) = (Arc::clone(&asked), history.clone());
@@ -89,7 +62,7 @@ impl World {
                         .push(body);
                 }
             }
-            answer(&*system, request)
+            answer(&*system, &page, request)
         })
         .await?;
         Ok(Self { telegram, model, history, asked, seen: Mutex::default() })

@@ -1,10 +1,12 @@
 //! A recorded effect is never repeated; one that was begun and not recorded is said to be unknown.
+//! What has no effect is done again, and has its result: a page that was being read is read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Facts, Findings, brief, steps};
 use crate::report::Property::EffectOnce;
-use crate::script::{is_append, marker_of_call};
+use crate::script::{is_append, is_fetch, marker_of_call};
+use crate::stage::ON_PAGE;
 use crate::system::{Checkpoint, Step, System};
 
 pub(super) fn check(system: &dyn System, facts: &Facts<'_>, findings: &mut Findings) {
@@ -23,7 +25,14 @@ pub(super) fn check(system: &dyn System, facts: &Facts<'_>, findings: &mut Findi
     let results = results(&facts.end);
     let interrupted = interrupted(facts);
     let given_up = facts.given_up();
-    for call in called(&facts.end).into_iter().filter(|call| appends(facts, call)) {
+    let is_given_up = |call| marker_of_call(call).is_some_and(|marker| given_up.contains(&marker));
+    for call in called(&facts.end).into_iter().filter(|call| does(facts, call, is_fetch)) {
+        let result = results.get(call).and_then(|results| results.first()).copied().unwrap_or("nothing");
+        let problem = (!result.contains(ON_PAGE) && !is_given_up(call))
+            .then(|| format!("{call} did not read the page: {}", brief(result)));
+        findings.judge(EffectOnce, facts.last_life, problem);
+    }
+    for call in called(&facts.end).into_iter().filter(|call| does(facts, call, is_append)) {
         let ran = runs.get(call).copied().unwrap_or_default();
         let interrupted_at = interrupted.get(call).copied();
         let problem = match results.get(call).map(Vec::as_slice) {
@@ -36,15 +45,16 @@ pub(super) fn check(system: &dyn System, facts: &Facts<'_>, findings: &mut Findi
             }
             Some([result]) if system.is_success(result) && ran == 1 => None,
             Some([result]) => Some(format!("{call} ran {ran} times, and its result is {}", brief(result))),
-            None if marker_of_call(call).is_some_and(|marker| given_up.contains(&marker)) => None,
+            None if is_given_up(call) => None,
             other => Some(format!("{call} has {} results", other.map_or(0, <[_]>::len))),
         };
         findings.judge(EffectOnce, interrupted_at.unwrap_or(facts.last_life), problem);
     }
 }
 
-fn appends(facts: &Facts<'_>, call: &str) -> bool {
-    facts.order_of_call(call).is_some_and(|order| is_append(call, order))
+/// Whether an order had a call made that does this.
+fn does(facts: &Facts<'_>, call: &str, act: impl Fn(&str, &str) -> bool) -> bool {
+    facts.order_of_call(call).is_some_and(|order| act(call, order))
 }
 
 fn called(checkpoint: &Checkpoint) -> BTreeSet<&str> {

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use super::*;
 use crate::SuiteError;
+use crate::stage::ON_PAGE;
 use crate::system::{Deed, Endpoints, SessionLog};
 
 /// Knows no program, only what results mean.
@@ -63,7 +64,7 @@ impl System for Words {
 const CHAT: i64 = 101;
 const FILE: &str = "telegram_101.jsonl";
 const ORDER: &str = "mark-0001 from 101: follow plan 1";
-/// The calls of plan 1: append, look, append.
+/// The calls of plan 1: append, fetch, append.
 const CALLS: [&str; 3] = ["call-0001-0-0", "call-0001-0-1", "call-0001-0-2"];
 
 fn body(messages: &[&str]) -> String {
@@ -88,7 +89,7 @@ fn good() -> Evidence {
     let called = Step::Called(CALLS.map(str::to_owned).to_vec());
     let begun = vec![Step::Said(ORDER.to_owned()), called];
     let mut ended = begun.clone();
-    ended.extend([returned(CALLS[0], "unknown"), returned(CALLS[1], "text"), returned(CALLS[2], "unknown")]);
+    ended.extend([returned(CALLS[0], "unknown"), returned(CALLS[1], ON_PAGE), returned(CALLS[2], "unknown")]);
     ended.extend([Step::Answered("done mark-0001".to_owned()), Step::Ended(vec!["telegram/101/1".to_owned()])]);
     let copy = Continuation {
         asked: [(CHAT.to_string(), vec![body(&[ORDER, "results"])])].into(),
@@ -158,7 +159,7 @@ fn add(evidence: &mut Evidence, event: Event) {
 }
 
 /// What is changed, which property breaks, and in what words.
-const WRONG: [(Change, Property, &str); 25] = [
+const WRONG: [(Change, Property, &str); 26] = [
     (|e| session(e, 1).bytes = b"a\nB\nc\n".to_vec(), Property::PrefixContinuation, "does not begin as it was"),
     (
         |e| add(e, Event::Asked { life: 1, chat: CHAT, body: body(&["another", "results", "more"]) }),
@@ -185,6 +186,11 @@ const WRONG: [(Change, Property, &str); 25] = [
         |e| session(e, 0).steps.push(returned(CALLS[2], "ok")),
         Property::EffectOnce,
         "call-0001-0-2 is said to be unknown, but nothing interrupted it",
+    ),
+    (
+        |e| session(e, 1).steps[3] = returned(CALLS[1], "not there"),
+        Property::EffectOnce,
+        "call-0001-0-1 did not read the page: not there",
     ),
     (
         |e| add(e, Event::Started { life: 1, racers: 3, owners: vec![1, 2] }),
