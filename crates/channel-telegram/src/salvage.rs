@@ -34,11 +34,11 @@ const USEFUL: &[&str] = &[
     "migrate_to_chat_id",
     "migrate_from_chat_id",
 ];
-/// What shows another message.
+/// Keys of a message that hold another one.
 const ANSWERED: &[&str] = &["reply_to_message", "quote"];
-/// What is needed of a quotation.
+/// Keys of a quotation that are kept.
 const QUOTE: &[&str] = &["text", "position"];
-/// What is needed of a chat and of a person.
+/// Keys of a chat and of a person that are kept.
 const PARTY: &[&str] = &["id", "type", "title", "username", "first_name", "is_bot", "is_forum"];
 
 /// Reads an update, whole or without what keeps it from being read.

@@ -142,7 +142,7 @@ pub(crate) fn is_answer(call: &str, order: &str) -> bool {
     act_of(call, order) == Some(Act::TellHere)
 }
 
-/// Whether the call with this id reads the page.
+/// `true` if the call with this id reads the page.
 pub(crate) fn is_fetch(call: &str, order: &str) -> bool {
     act_of(call, order) == Some(Act::Fetch)
 }

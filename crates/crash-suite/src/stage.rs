@@ -1,4 +1,4 @@
-//! What all worlds of a run share: the threads of their fakes, and a web page.
+//! Parts shared by all worlds of a run: the threads of their fakes, and a web page.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::SuiteError;
 
-/// Stands in the page.
+/// Text of the page.
 pub(crate) const ON_PAGE: &str = "Pour the water over the leaves and wait";
 
 /// Threads and page. The address of the page is part of the conversations, so that copies of a home

@@ -14,7 +14,7 @@ pub(crate) struct LogFacts {
     pub(crate) silent: Duration,
     /// Where the conversation begins.
     pub(super) cursor: u64,
-    /// Where it was read from: later than its beginning where it is too long.
+    /// First message that was read: later than the beginning of a conversation that is too long.
     pub(super) begins: u64,
     /// Messages in the log.
     pub(super) head: u64,

@@ -27,7 +27,7 @@ struct Last {
     by: String,
     /// Where the conversation began.
     cursor: u64,
-    /// Where it was read from.
+    /// First message that was read.
     #[serde(default)]
     begins: u64,
     /// Messages in the log when its turn began.

@@ -1,5 +1,5 @@
 //! A recorded effect is never repeated; one that was begun and not recorded is said to be unknown.
-//! What has no effect is done again, and has its result: a page that was being read is read.
+//! A call without effect is done again and has its result: the page that was being fetched.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,7 +52,7 @@ pub(super) fn check(system: &dyn System, facts: &Facts<'_>, findings: &mut Findi
     }
 }
 
-/// Whether an order had a call made that does this.
+/// `true` if a call of an order does this.
 fn does(facts: &Facts<'_>, call: &str, act: impl Fn(&str, &str) -> bool) -> bool {
     facts.order_of_call(call).is_some_and(|order| act(call, order))
 }

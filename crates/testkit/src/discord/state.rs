@@ -55,7 +55,7 @@ pub(super) struct State {
     pub(super) upload_limit: usize,
     /// Among how many connections Discord would divide the servers of the bot.
     pub(super) shards: u64,
-    /// How many sessions may still begin, and the milliseconds until there are more.
+    /// Sessions that may still begin, and the milliseconds until there are more.
     pub(super) session_starts: (u64, u64),
     last_id: u64,
     pub(super) sessions: Vec<Session>,

@@ -25,7 +25,7 @@ pub(super) struct Provider {
     pub(super) refresh: Option<String>,
     /// Whether every answer brings another refresh token.
     pub(super) rotates: bool,
-    /// How long access tokens are said to last, in seconds.
+    /// Lifetime of access tokens that is announced, in seconds.
     pub(super) lasts: u64,
     /// How many access tokens were given.
     pub(super) given: usize,
