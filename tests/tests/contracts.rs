@@ -400,7 +400,7 @@ async fn the_router_always_answers() {
 
 #[test]
 fn the_agent_loop_knows_no_vendor_no_platform_and_no_storage_engine() {
-    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/agent-core/Cargo.toml");
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/agent/agent-core/Cargo.toml");
     let metadata = MetadataCommand::new().manifest_path(manifest).no_deps().exec().unwrap();
     let package = metadata.packages.iter().find(|package| package.name.as_str() == "nanobot-agent-core").unwrap();
     let normal = package.dependencies.iter().filter(|dependency| dependency.kind == DependencyKind::Normal);
@@ -413,7 +413,7 @@ fn the_agent_loop_knows_no_vendor_no_platform_and_no_storage_engine() {
 /// The loop's own files mention neither the router nor tools: a turn is the agent's.
 #[test]
 fn the_agent_loop_has_no_failover_and_no_turn_detail() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/agent-core/src/agent_loop");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/agent/agent-core/src/agent_loop");
     let mut paths = vec![folder];
     while let Some(path) = paths.pop() {
         if path.is_dir() {

@@ -11,12 +11,12 @@ use crate::ContextError;
 
 /// Name below the workspace, and content.
 const TEMPLATES: [(&str, &str); 7] = [
-    ("AGENTS.md", include_str!("../../../workspace-template/AGENTS.md")),
-    ("SOUL.md", include_str!("../../../workspace-template/SOUL.md")),
-    ("USER.md", include_str!("../../../workspace-template/USER.md")),
-    ("TOOLS.md", include_str!("../../../workspace-template/TOOLS.md")),
-    ("HEARTBEAT.md", include_str!("../../../workspace-template/HEARTBEAT.md")),
-    ("memory/MEMORY.md", include_str!("../../../workspace-template/memory/MEMORY.md")),
+    ("AGENTS.md", include_str!("../../../../workspace-template/AGENTS.md")),
+    ("SOUL.md", include_str!("../../../../workspace-template/SOUL.md")),
+    ("USER.md", include_str!("../../../../workspace-template/USER.md")),
+    ("TOOLS.md", include_str!("../../../../workspace-template/TOOLS.md")),
+    ("HEARTBEAT.md", include_str!("../../../../workspace-template/HEARTBEAT.md")),
+    ("memory/MEMORY.md", include_str!("../../../../workspace-template/memory/MEMORY.md")),
     ("memory/HISTORY.md", ""),
 ];
 

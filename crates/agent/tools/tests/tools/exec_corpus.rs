@@ -77,7 +77,7 @@ fn expand(fixture: &Fixture, command: &str) -> String {
 }
 
 fn rows() -> Vec<Row> {
-    include_str!("../../../testkit/corpus/exec_guard.jsonl")
+    include_str!("../../../../dev/testkit/corpus/exec_guard.jsonl")
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()

@@ -61,7 +61,7 @@ fn is_as_expected(outcome: &str, result: &Result<Read, ConfigError>) -> bool {
 
 #[test]
 fn every_row_has_the_outcome_that_it_names() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/corpus/stored_data.jsonl");
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dev/testkit/corpus/stored_data.jsonl");
     let corpus = fs::read_to_string(corpus).unwrap();
     let rows: Vec<Value> = corpus
         .lines()

@@ -52,7 +52,7 @@ impl Drop for Servers {
 
 /// Starts them, if they are installed.
 async fn servers() -> Option<Servers> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let python = root.join(".cache/mail-venv/bin/python");
     let is_installed = python.exists() && Command::new("dovecot").arg("--version").output().is_ok();
     if !is_installed {

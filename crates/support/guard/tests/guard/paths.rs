@@ -136,7 +136,7 @@ fn perform(policy: &PathPolicy, op: &str, path: &str) -> Result<String, String> 
 #[cfg(unix)]
 #[test]
 fn the_corpus_is_judged_as_it_says() {
-    let rows: Vec<Row> = crate::rows(include_str!("../../../testkit/corpus/path_access.jsonl"));
+    let rows: Vec<Row> = crate::rows(include_str!("../../../../dev/testkit/corpus/path_access.jsonl"));
     let mut failed = Vec::new();
     for row in &rows {
         let fixture = Fixture::new();

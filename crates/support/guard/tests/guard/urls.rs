@@ -78,7 +78,7 @@ async fn follow(guard: &UrlGuard, row: &Row) -> Result<CheckedUrl, UrlDenied> {
 
 #[tokio::test]
 async fn the_corpus_is_judged_as_it_says() {
-    let rows: Vec<Row> = crate::rows(include_str!("../../../testkit/corpus/ssrf.jsonl"));
+    let rows: Vec<Row> = crate::rows(include_str!("../../../../dev/testkit/corpus/ssrf.jsonl"));
     let mut failed = Vec::new();
     for row in rows.iter().filter(|row| NOT_ASKED.iter().all(|(id, _)| *id != row.id)) {
         let verdict = follow(&scripted(row.dns.clone(), &row.config.ssrf_allow), row).await;
